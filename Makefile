@@ -1,0 +1,86 @@
+# Makefile - builds the compiler, the runtime, the driver and their tests.
+#
+# make          build/pcvrc and build/pcvr (after make deps)
+# make test     every test; T=pattern picks some, SAN=1 builds with sanitizers
+# make format   clang-format over the hand-written sources
+
+SAN ?=
+BUILD := $(if $(SAN),build-san,build)
+CC ?= cc
+CXX ?= c++
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+        -Wwrite-strings -Wvla -Wundef -Wdouble-promotion -Wfloat-conversion
+OPT ?= -O2 -g
+NUM := -ffp-contract=off -fno-math-errno
+comma := ,
+SANFLAGS := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+INC := -Icompiler -Iruntime -Iruntime/data -Iruntime/driver -I$(BUILD)
+CFLAGS_ALL := -std=c11 -D_GNU_SOURCE $(OPT) $(NUM) $(WARN) $(SANFLAGS) $(INC) $(CFLAGS)
+LIBS := -ljansson -lm -ldl -lpthread
+
+.PHONY: all test format clean deps
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+COMPILER_SRC := $(filter-out compiler/pcvrc.c,$(wildcard compiler/*.c))
+RUNTIME_SRC := $(wildcard runtime/*.c runtime/data/*.c)
+DRIVER_SRC := $(wildcard runtime/driver/*.c)
+TEST_SRC := $(wildcard tests/*/test_*.c)
+
+GEN_C := $(if $(wildcard compiler/lexer.re),$(BUILD)/lexer.c) \
+         $(if $(wildcard compiler/parser.y),$(BUILD)/parser.c)
+COMPILER_OBJ := $(COMPILER_SRC:%.c=$(BUILD)/%.o) $(GEN_C:.c=.o)
+RUNTIME_OBJ := $(RUNTIME_SRC:%.c=$(BUILD)/%.o)
+DRIVER_OBJ := $(DRIVER_SRC:%.c=$(BUILD)/%.o)
+TEST_BIN := $(foreach t,$(TEST_SRC),$(BUILD)/tests/$(word 2,$(subst /, ,$t))_$(patsubst test_%.c,%,$(notdir $t)))
+
+ARCHIVES := $(if $(COMPILER_OBJ),$(BUILD)/libpcvrc.a) $(if $(RUNTIME_OBJ),$(BUILD)/libpcvr.a)
+PROGRAMS := $(if $(wildcard compiler/pcvrc.c),$(BUILD)/pcvrc) $(if $(DRIVER_OBJ),$(BUILD)/pcvr)
+
+all: $(ARCHIVES) $(PROGRAMS)
+
+$(BUILD)/lexer.c: compiler/lexer.re
+	@mkdir -p $(@D)
+	re2c -W --no-generation-date -o $@ $<
+$(BUILD)/parser.c: compiler/parser.y
+	@mkdir -p $(@D)
+	lemon -c -q -d$(BUILD) $<
+$(BUILD)/parser.h: $(BUILD)/parser.c ;
+$(COMPILER_OBJ): $(if $(wildcard compiler/parser.y),$(BUILD)/parser.c)
+$(BUILD)/parser.o $(BUILD)/lexer.o: WARN := -Wall
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+$(BUILD)/%.o: $(BUILD)/%.c
+	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+$(BUILD)/libpcvrc.a: $(COMPILER_OBJ)
+	@rm -f $@
+	ar rcs $@ $^
+$(BUILD)/libpcvr.a: $(RUNTIME_OBJ)
+	@rm -f $@
+	ar rcs $@ $^
+$(BUILD)/pcvrc: $(BUILD)/compiler/pcvrc.o $(ARCHIVES)
+	$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/pcvr: $(DRIVER_OBJ) $(ARCHIVES)
+	$(CC) $(SANFLAGS) -o $@ $(DRIVER_OBJ) $(ARCHIVES) $(LIBS)
+
+# One program for each tests/<kind>/test_<name>.c, named <kind>_<name>.
+define test_rule
+$(BUILD)/tests/$(word 2,$(subst /, ,$1))_$(patsubst test_%.c,%,$(notdir $1)): $(BUILD)/$(1:.c=.o) $(ARCHIVES)
+	@mkdir -p $$(@D)
+	$(CC) $(SANFLAGS) -o $$@ $$< $(ARCHIVES) -lcmocka $(LIBS)
+endef
+$(foreach t,$(TEST_SRC),$(eval $(call test_rule,$t)))
+
+test: all $(TEST_BIN)
+	@BUILD=$(BUILD) T='$(T)' tests/run
+
+format:
+	clang-format -i $(wildcard compiler/*.[ch] runtime/*.[ch] runtime/*/*.[ch] tests/*/*.[ch])
+
+clean:
+	rm -rf build build-san
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
