@@ -29,7 +29,7 @@ TEST_SRC := $(wildcard tests/*/test_*.c)
 
 GEN_C := $(if $(wildcard compiler/lexer.re),$(BUILD)/lexer.c) \
          $(if $(wildcard compiler/parser.y),$(BUILD)/parser.c)
-COMPILER_OBJ := $(COMPILER_SRC:%.c=$(BUILD)/%.o) $(GEN_C:.c=.o)
+COMPILER_OBJ := $(strip $(COMPILER_SRC:%.c=$(BUILD)/%.o) $(GEN_C:.c=.o))
 RUNTIME_OBJ := $(RUNTIME_SRC:%.c=$(BUILD)/%.o)
 DRIVER_OBJ := $(DRIVER_SRC:%.c=$(BUILD)/%.o)
 TEST_BIN := $(foreach t,$(TEST_SRC),$(BUILD)/tests/$(word 2,$(subst /, ,$t))_$(patsubst test_%.c,%,$(notdir $t)))
