@@ -184,6 +184,7 @@ typedef struct Graph {
     Node *embedding; // f32[E] or NULL
     Node **sinks;    // accumulating nodes, in graph order
     int n_sinks;
+    const char *checkpoint; // the choice, as given: "none", "blocks", "sample", a list of names
     void *table; // hash-consing, private to graph.c
     Part part;   // part, call and origin given to new nodes
     Call *call;
