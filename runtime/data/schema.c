@@ -56,11 +56,13 @@ json_to_int(const json_t *j, int64_t *out)
 }
 
 static int
-check_keys(const Reader *r, const json_t *object, const char *where, const char *const *keys)
+check_keys(const Reader *r, const json_t *object, const char *where,
+           const char *const *keys)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)object, key, value) {
+    json_object_foreach((json_t *)object, key, value)
+    {
         const char *const *k = keys;
         while (*k && strcmp(*k, key))
             k++;
@@ -79,18 +81,19 @@ read_column(const Reader *r, const json_t *j, const char *where, size_t i,
     while (fields[n])
         n++;
     if (!(json_is_array(j) && json_array_size(j) == n) && !json_is_object(j))
-        return data_fail(r->e, "%s: %s[%zu]: expected a list of %zu integers (%s, %s%s%s)",
-                         r->file, where, i, n, fields[0], fields[1], n > 2 ? ", " : "",
-                         n > 2 ? fields[2] : "");
+        return data_fail(
+            r->e, "%s: %s[%zu]: expected a list of %zu integers (%s, %s%s%s)", r->file,
+            where, i, n, fields[0], fields[1], n > 2 ? ", " : "", n > 2 ? fields[2] : "");
     if (json_is_object(j) && check_keys(r, j, where, fields))
         return -1;
     for (size_t k = 0; k < n; k++) {
-        json_t *v = json_is_object(j) ? json_object_get(j, fields[k]) : json_array_get(j, k);
+        json_t *v =
+            json_is_object(j) ? json_object_get(j, fields[k]) : json_array_get(j, k);
         if (!v)
             return data_fail(r->e, "%s: %s[%zu]: no '%s'", r->file, where, i, fields[k]);
         if (!json_to_int(v, &out[k]))
-            return data_fail(r->e, "%s: %s[%zu]: %s must be an integer", r->file, where, i,
-                             fields[k]);
+            return data_fail(r->e, "%s: %s[%zu]: %s must be an integer", r->file, where,
+                             i, fields[k]);
     }
     return 0;
 }
@@ -115,7 +118,8 @@ check_duplicates(const Reader *r, const SchemaFeature *f, int n, const char *whe
     int rc = 0;
     for (int i = 1; i < n && !rc; i++)
         if (fids[i] == fids[i - 1])
-            rc = data_fail(r->e, "%s: %s has duplicate fid %" PRId64, r->file, where, fids[i]);
+            rc = data_fail(r->e, "%s: %s has duplicate fid %" PRId64, r->file, where,
+                           fids[i]);
     free(fids);
     return rc;
 }
@@ -126,8 +130,8 @@ static const char *const SEQ_FIELDS[] = {"fid", "vocab_size", NULL};
 
 // Reads a list of columns of one kind into *out, *n; widths and offsets are set.
 static int
-read_columns(const Reader *r, const json_t *list, const char *where, const char *const *fields,
-             SchemaFeature **out, int *n, int64_t *width)
+read_columns(const Reader *r, const json_t *list, const char *where,
+             const char *const *fields, SchemaFeature **out, int *n, int64_t *width)
 {
     size_t count = json_array_size(list);
     if (!json_is_array(list))
@@ -149,10 +153,11 @@ read_columns(const Reader *r, const json_t *list, const char *where, const char 
         f[i].dim = fields == INT_FIELDS ? v[2] : fields == DENSE_FIELDS ? v[1] : 1;
         f[i].offset = *width;
         if (f[i].dim < 1)
-            return data_fail(r->e, "%s: %s fid %" PRId64 " has dim < 1", r->file, where, v[0]);
+            return data_fail(r->e, "%s: %s fid %" PRId64 " has dim < 1", r->file, where,
+                             v[0]);
         if (f[i].vocab < 0)
-            return data_fail(r->e, "%s: %s fid %" PRId64 " has negative vocab_size", r->file,
-                             where, v[0]);
+            return data_fail(r->e, "%s: %s fid %" PRId64 " has negative vocab_size",
+                             r->file, where, v[0]);
         if (f[i].dim > INT32_MAX - *width)
             return data_fail(r->e, "%s: %s is wider than %d", r->file, where, INT32_MAX);
         *width += f[i].dim;
@@ -161,8 +166,8 @@ read_columns(const Reader *r, const json_t *list, const char *where, const char 
 }
 
 static int
-read_group(const Reader *r, const json_t *root, const char *key, const char *const *fields,
-           bool required, bool empty, SchemaGroup *g)
+read_group(const Reader *r, const json_t *root, const char *key,
+           const char *const *fields, bool required, bool empty, SchemaGroup *g)
 {
     json_t *list = json_object_get(root, key);
     if (!list && !required)
@@ -192,8 +197,8 @@ split_sides(const Reader *r, SchemaDomain *d, const char *where)
             d->sides[d->n_sides++] = *f;
     }
     if (!found)
-        return data_fail(r->e, "%s: %s: ts_fid %" PRId64 " is not one of its features", r->file,
-                         where, d->ts_fid);
+        return data_fail(r->e, "%s: %s: ts_fid %" PRId64 " is not one of its features",
+                         r->file, where, d->ts_fid);
     return 0;
 }
 
@@ -216,7 +221,8 @@ read_domain(const Reader *r, const char *name, const json_t *j, SchemaDomain *d)
             return data_fail(r->e, "%s: %s: no '%s'", r->file, where, keys[k]);
     json_t *prefix = json_object_get(j, "prefix");
     if (!json_is_string(prefix) || !json_string_length(prefix))
-        return data_fail(r->e, "%s: %s: prefix must be a text that is not empty", r->file, where);
+        return data_fail(r->e, "%s: %s: prefix must be a text that is not empty", r->file,
+                         where);
     if (!json_to_int(json_object_get(j, "ts_fid"), &d->ts_fid))
         return data_fail(r->e, "%s: %s: ts_fid must be an integer", r->file, where);
     d->name = strdup(name);
@@ -243,13 +249,14 @@ read_domains(const Reader *r, const json_t *seq, Schema *s)
     const char *name;
     json_t *j;
     if (!json_is_object(seq))
-        return data_fail(r->e, "%s: %s", r->file, seq ? "seq must be an object" : "no 'seq'");
+        return data_fail(r->e, "%s: %s", r->file,
+                         seq ? "seq must be an object" : "no 'seq'");
     s->domains = calloc(json_object_size(seq) + 1, sizeof *s->domains);
     if (!s->domains)
         return data_fail(r->e, "%s: out of memory", r->file);
-    json_object_foreach((json_t *)seq, name, j)
-        if (read_domain(r, name, j, &s->domains[s->n_domains++]))
-            return -1;
+    json_object_foreach(
+        (json_t *)seq, name,
+        j) if (read_domain(r, name, j, &s->domains[s->n_domains++])) return -1;
     qsort(s->domains, (size_t)s->n_domains, sizeof *s->domains, compare_domains);
     for (int i = 0; i < s->n_domains; i++)
         for (int k = 0; k < i; k++)
@@ -363,8 +370,9 @@ schema_set_lens(Schema *s, const char *lens, DataError *e)
                 continue;
             }
             if (next_len(&p, &name, &n, &len))
-                return data_fail(e, "seq_max_lens '%s': expected name:len,name:len with len >= 1",
-                                 list);
+                return data_fail(
+                    e, "seq_max_lens '%s': expected name:len,name:len with len >= 1",
+                    list);
             for (int i = 0; i < s->n_domains && pass; i++)
                 if (strlen(s->domains[i].name) == (size_t)n &&
                     !memcmp(s->domains[i].name, name, (size_t)n))
@@ -419,8 +427,10 @@ schema_to_json(const Schema *s)
 {
     json_t *root = json_object(), *seq = json_object();
     json_object_set_new(root, "format", json_string("raw_parquet"));
-    json_object_set_new(root, "user_int", group_json(s->user_int.features, s->user_int.n, "vd"));
-    json_object_set_new(root, "item_int", group_json(s->item_int.features, s->item_int.n, "vd"));
+    json_object_set_new(root, "user_int",
+                        group_json(s->user_int.features, s->user_int.n, "vd"));
+    json_object_set_new(root, "item_int",
+                        group_json(s->item_int.features, s->item_int.n, "vd"));
     json_object_set_new(root, "user_dense",
                         group_json(s->user_dense.features, s->user_dense.n, "d"));
     if (s->item_dense.n)
@@ -467,7 +477,8 @@ schema_copy(const Schema *s)
     Schema *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
-    bool ok = copy_group(&c->user_int, &s->user_int) && copy_group(&c->item_int, &s->item_int) &&
+    bool ok = copy_group(&c->user_int, &s->user_int) &&
+              copy_group(&c->item_int, &s->item_int) &&
               copy_group(&c->user_dense, &s->user_dense) &&
               copy_group(&c->item_dense, &s->item_dense);
     c->domains = calloc((size_t)s->n_domains + 1, sizeof *c->domains);

@@ -30,7 +30,8 @@ test_cases(void **state)
     const char *name;
     json_t *c;
     int n = 0;
-    json_object_foreach(cases, name, c) {
+    json_object_foreach(cases, name, c)
+    {
         char *text = json_dumps(json_object_get(c, "schema"), 0);
         DataError e = {0};
         Schema *s = schema_parse(text, strlen(text), name, &e);
@@ -45,10 +46,14 @@ test_cases(void **state)
     assert_true(n >= 29);
 }
 
-#define TAIL "\"user_dense\": [[61, 2], [62, 3]], \"seq\": {" \
-    "\"z\": {\"prefix\": \"p\", \"ts_fid\": 2, \"features\": [[1, 9], [2, 77], [3, 0]]}, " \
+#define TAIL                                                                             \
+    "\"user_dense\": [[61, 2], [62, 3]], \"seq\": {"                                     \
+    "\"z\": {\"prefix\": \"p\", \"ts_fid\": 2, \"features\": [[1, 9], [2, 77], [3, "     \
+    "0]]}, "                                                                             \
     "\"a\": {\"prefix\": \"q\", \"ts_fid\": 2, \"features\": [[2, 0]]}}}"
-#define GOOD "{\"format\": \"raw_parquet\", \"user_int\": [[1, 9, 1], [15, 5000, 3], [7, 1, 2]], " \
+#define GOOD                                                                             \
+    "{\"format\": \"raw_parquet\", \"user_int\": [[1, 9, 1], [15, 5000, 3], [7, 1, "     \
+    "2]], "                                                                              \
     "\"item_int\": [[5, 0, 1]], " TAIL
 
 static void
@@ -97,8 +102,15 @@ test_lens(void **state)
     assert_int_equal(schema_set_lens(s, " a : 3 , nobody:9,, z:4,z: 12 ", &e), 0);
     assert_int_equal(s->domains[0].max_len, 3);
     assert_int_equal(s->domains[1].max_len, 12);
-    static const char *const bad[] = {"a", "a:", "a:0", "a:-3", "a:x", "a:3x", "z:5,a:1.5",
-                                      "a:99999999999", "a:123456789012345678901234567890123"};
+    static const char *const bad[] = {"a",
+                                      "a:",
+                                      "a:0",
+                                      "a:-3",
+                                      "a:x",
+                                      "a:3x",
+                                      "z:5,a:1.5",
+                                      "a:99999999999",
+                                      "a:123456789012345678901234567890123"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         memset(&e, 0, sizeof e);
         assert_int_equal(schema_set_lens(s, bad[i], &e), -1);
@@ -114,16 +126,20 @@ static void
 test_messages(void **state)
 {
     (void)state;
-    static const struct { const char *text, *message; } cases[] = {
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
         {"{", "not JSON"},
         {"[]", "expected a JSON object"},
         {"{\"format\": \"raw_parquet\", \"format\": 1}", "duplicate object key"},
         {"{\"format\": \"raw_parquet\", \"user_int\": [[1, true, 1]]}",
          "user_int[0]: vocab_size must be an integer"},
-        {"{\"format\": \"raw_parquet\", \"user_int\": [[1, 9, 1.5]]}", "dim must be an integer"},
+        {"{\"format\": \"raw_parquet\", \"user_int\": [[1, 9, 1.5]]}",
+         "dim must be an integer"},
         {"{\"format\": \"raw_parquet\", \"user_int\": [{\"fid\": 1, \"dim\": 1}]}",
          "no 'vocab_size'"},
-        {"{\"format\": \"raw_parquet\", \"user_int\": [{\"fid\": 1, \"dim\": 1, \"x\": 1}]}",
+        {"{\"format\": \"raw_parquet\", \"user_int\": [{\"fid\": 1, \"dim\": 1, \"x\": "
+         "1}]}",
          "unknown key 'x'"},
         {"{\"format\": \"raw_parquet\", \"user_int\": [[1, 9, 2147483647], [2, 9, 1]]}",
          "is wider than"},
