@@ -1,6 +1,7 @@
 # Makefile - builds the compiler, the runtime, the driver and their tests.
 #
 # make          build/pcvrc and build/pcvr (after make deps)
+# make deps     missing Debian packages, the pinned pyarrow wheel; PYARROW=DIR takes another
 # make test     every test; T=pattern picks some, SAN=1 builds with sanitizers
 # make format   clang-format over the hand-written sources
 
@@ -37,7 +38,24 @@ TEST_BIN := $(foreach t,$(TEST_SRC),$(BUILD)/tests/$(word 2,$(subst /, ,$t))_$(p
 ARCHIVES := $(if $(COMPILER_OBJ),$(BUILD)/libpcvrc.a) $(if $(RUNTIME_OBJ),$(BUILD)/libpcvr.a)
 PROGRAMS := $(if $(wildcard compiler/pcvrc.c),$(BUILD)/pcvrc) $(if $(DRIVER_OBJ),$(BUILD)/pcvr)
 
-all: $(ARCHIVES) $(PROGRAMS)
+# What the build needs. The wheel and the Parquet library are shared with SAN=1 builds.
+DEPS := build/.deps$(subst /,_,$(PYARROW))
+PARQUET := build/libpcvr_parquet.so
+
+all: $(ARCHIVES) $(PROGRAMS) $(PARQUET)
+
+deps: $(DEPS)
+$(DEPS): runtime/data/pyarrow.txt runtime/data/deps.sh
+	@mkdir -p build && rm -f build/.deps*
+	PYARROW='$(PYARROW)' runtime/data/deps.sh build
+	@touch $@
+$(GEN_C) $(COMPILER_OBJ) $(RUNTIME_OBJ) $(DRIVER_OBJ): | $(DEPS)
+
+$(PARQUET): runtime/data/parquet_shim.cc runtime/data/parquet_shim.h $(DEPS)
+	$(CXX) -std=c++20 -O2 -g -Wall -Wextra -fPIC -shared -fvisibility=hidden \
+	    -isystem build/pyarrow/pyarrow/include -o $@ $< \
+	    build/pyarrow/pyarrow/libparquet.so.* build/pyarrow/pyarrow/libarrow.so.* \
+	    -Wl,-rpath,'$$ORIGIN/pyarrow/pyarrow' -Wl,--no-undefined
 
 $(BUILD)/lexer.c: compiler/lexer.re
 	@mkdir -p $(@D)

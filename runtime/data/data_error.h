@@ -10,8 +10,9 @@ typedef struct DataError {
     char text[1024];
 } DataError;
 
-// Stores the text unless one is there already, and returns -1. Control characters, which names
-// from outside may hold, become '?', so that the text stays one line. `e` may be NULL.
+// Stores the text unless one is there already, and returns -1. Control characters, which
+// names from outside may hold, become '?', so that the text stays one line. `e` may be
+// NULL.
 int data_fail(DataError *e, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -1,8 +1,9 @@
 // schema.c - reads schema.json, checks it and derives the layout of a batch from it.
 //
-// The rules are those of the reference's data sets: unknown keys are refused at every level,
-// columns are [fid, vocab_size, dim] or objects of these, integral floats and strings of digits
-// count as integers. The first fault found is reported with the path inside the document.
+// The rules are those of the reference's data sets: unknown keys are refused at every
+// level, columns are [fid, vocab_size, dim] or objects of these, integral floats and
+// strings of digits count as integers. The first fault found is reported with the path
+// inside the document.
 
 #include "schema.h"
 
@@ -105,7 +106,8 @@ compare_int64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Finds a fid that occurs twice; sorted copy, so that a huge list costs no quadratic time.
+// Finds a fid that occurs twice; sorted copy, so that a huge list costs no quadratic
+// time.
 static int
 check_duplicates(const Reader *r, const SchemaFeature *f, int n, const char *where)
 {

@@ -1,4 +1,5 @@
-// schema.h - schema.json: which columns a data set has, and the layout that follows from it.
+// schema.h - schema.json: the columns of a data set and the layout that follows from
+// them.
 //
 // Shared by the reader and by the compiler; depends on jansson only.
 
@@ -13,9 +14,9 @@
 // Longest sequence kept for a domain that seq_max_lens does not list.
 #define SCHEMA_DEFAULT_LEN 256
 
-// A column. Integer features: ids 0..vocab-1 in `dim` positions from `offset` on in the group's
-// row. Dense features: vocab is 0. Sequence features: dim is 1, offset the index among the
-// domain's side features (-1 for the timestamp feature).
+// A column. Integer features: ids 0..vocab-1 in `dim` positions from `offset` on in the
+// group's row. Dense features: vocab is 0. Sequence features: dim is 1, offset the index
+// among the domain's side features (-1 for the timestamp feature).
 typedef struct SchemaFeature {
     int64_t fid, vocab, dim, offset;
 } SchemaFeature;
@@ -27,8 +28,8 @@ typedef struct SchemaGroup {
     int64_t width;
 } SchemaGroup;
 
-// A sequence domain. `features` are all of them in file order, `sides` those without ts_fid in
-// the same order (F of [B, F, L]). max_len is L.
+// A sequence domain. `features` are all of them in file order, `sides` those without
+// ts_fid in the same order (F of [B, F, L]). max_len is L.
 typedef struct SchemaDomain {
     char *name, *prefix;
     int64_t ts_fid;
@@ -44,25 +45,28 @@ typedef struct Schema {
     int n_domains;
 } Schema;
 
-// Reads and checks a file. NULL on failure, with the path and the place in the error's text.
+// Reads and checks a file. NULL on failure, with the path and the place in the error's
+// text.
 Schema *schema_read(const char *path, DataError *e);
 
 // The same from n bytes of text; `name` stands for the path in messages.
 Schema *schema_parse(const char *text, size_t n, const char *name, DataError *e);
 
-// Sets max_len of the domains listed in "name:len,name:len"; blanks are tolerated, unknown names
-// ignored, the last of equal names counts, domains not listed get SCHEMA_DEFAULT_LEN. NULL is
-// the empty list. 0, or -1 when the list cannot be read; nothing is changed then.
+// Sets max_len of the domains listed in "name:len,name:len"; blanks are tolerated,
+// unknown names ignored, the last of equal names counts, domains not listed get
+// SCHEMA_DEFAULT_LEN. NULL is the empty list. 0, or -1 when the list cannot be read;
+// nothing is changed then.
 int schema_set_lens(Schema *s, const char *lens, DataError *e);
 
-// Caps every vocabulary: v becomes max(2, min(v, cap)); 0 stays 0, timestamps stay as they are.
+// Caps every vocabulary: v becomes max(2, min(v, cap)); 0 stays 0, timestamps stay as
+// they are.
 void schema_cap_vocab(Schema *s, int64_t cap);
 
 // A deep copy, or NULL when memory is short.
 Schema *schema_copy(const Schema *s);
 
-// schema.json in the reference's form, two spaces an indent, with a final newline; the caller
-// frees it. NULL when memory is short. max_len is no part of it.
+// schema.json in the reference's form, two spaces an indent, with a final newline; the
+// caller frees it. NULL when memory is short. max_len is no part of it.
 char *schema_to_json(const Schema *s);
 
 void schema_free(Schema *s);

@@ -1,7 +1,7 @@
 // data_test.h - where the data tests find their fixtures, and small helpers.
 //
-// $PCVR_FIXTURES/data (default ../shared/fixtures/data) where it is, else the part of it that
-// tests/golden/data holds.
+// $PCVR_FIXTURES/data (default ../shared/fixtures/data) where it is, else the part of it
+// that tests/golden/data holds.
 
 #ifndef DATA_TEST_H
 #define DATA_TEST_H

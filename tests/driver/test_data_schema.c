@@ -1,4 +1,5 @@
-// test_data_schema.c - schema.json: the accepted and refused documents, the layout, the lengths.
+// test_data_schema.c - schema.json: the accepted and refused documents, the layout, the
+// lengths.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,8 @@ parse(const char *text, DataError *e)
     return schema_parse(text, strlen(text), "s.json", e);
 }
 
-// Every case of the fixture: accepted or refused as recorded, with a message when refused.
+// Every case of the fixture: accepted or refused as recorded, with a message when
+// refused.
 static void
 test_cases(void **state)
 {
