@@ -83,20 +83,41 @@ typedef struct pcvr_use {
     int64_t size;   // elements
     int64_t offset; // floats from the start of the lane's accumulators
 } pcvr_use;
+// Uses of one module lie side by side, no float in two of them: the runtime adds the lanes in place.
 
 // One row store: rows of a table's gradient touched by one phase of the program.
 typedef struct pcvr_store_info {
     int32_t param;
-    int64_t ids_per_sample; // most rows that one sample can touch
+    int64_t ids_per_sample; // most rows that one sample can touch, row 0 included
 } pcvr_store_info;
+
+// What gather_inputs reads of a batch: bits of pcvr_layout.reads and pcvr_domain_info.reads. A
+// tensor without its bit may be NULL or hold anything. Zero means "not said": everything.
+enum {
+    PCVR_READ_USER_INTS = 1,
+    PCVR_READ_USER_INT_MISSING = 2,
+    PCVR_READ_USER_DENSE = 4,
+    PCVR_READ_USER_DENSE_MISSING = 8,
+    PCVR_READ_ITEM_INTS = 16,
+    PCVR_READ_ITEM_INT_MISSING = 32,
+    PCVR_READ_ITEM_DENSE = 64,
+    PCVR_READ_ITEM_DENSE_MISSING = 128,
+    PCVR_READ_REQUEST_TIME = 256,
+    PCVR_READ_EVENTS = 512,   // a domain's values
+    PCVR_READ_LENGTHS = 1024,
+    PCVR_READ_TIMES = 2048,
+    PCVR_READ_NOTHING = 4096, // says that no other bit is set on purpose
+};
 
 typedef struct pcvr_domain_info {
     const char *name;
     int64_t features, length;
+    uint32_t reads;
 } pcvr_domain_info;
 
 typedef struct pcvr_layout {
     int64_t user_ints, user_dense, item_ints, item_dense; // widths
+    uint32_t reads;
     int32_t n_domains;
     const pcvr_domain_info *domains;
 } pcvr_layout;
@@ -135,10 +156,13 @@ typedef struct pcvr_module {
     int64_t packed_floats;   // packed weights, shared by all
     int64_t input_bytes;     // gathered inputs of one sample; records are multiples of 64 bytes
     int64_t kept_bytes;      // kept values of one sample
-    int64_t scratch_bytes;   // of one thread
+    int64_t scratch_bytes;   // of one thread, also gather_inputs'; every function starts with it undefined
     int64_t default_chunk;
 
-    void (*prepare)(const pcvr_ctx *);       // params -> packed, once a step
+    // Which fields of the context each may use: prepare params, packed; gather_inputs batch, first,
+    // count, inputs, scratch; the others everything but batch and, in forward, kept, acc, stores and
+    // dlogits. clock may be used by the last three. Calls for different lanes run at the same time.
+    void (*prepare)(const pcvr_ctx *);       // params -> packed, once a step; NULL: nothing to do
     int (*gather_inputs)(const pcvr_ctx *);  // batch -> inputs, samples first .. first + count
     void (*forward)(const pcvr_ctx *);       // inputs -> logits (and embedding); keeps nothing
     void (*forward_keep)(const pcvr_ctx *);  // inputs -> logits, kept
@@ -185,8 +209,8 @@ struct pcvr_ctx {
     const float *const *params; // [n_params], C order
     float *packed;              // prepare writes, the others read
     const pcvr_batch *batch;    // gather_inputs only
-    int64_t first, count;       // samples of the chunk, first counts in the batch
-    unsigned char *inputs;      // [count] records
+    int64_t first, count;       // samples of the chunk, first counts in the batch; count >= 1
+    unsigned char *inputs;      // [count] records: sample s at (s - first) * input_bytes
     unsigned char *kept;        // [count] records; NULL in forward
     unsigned char *scratch;
     float *acc;                 // the lane's accumulators
@@ -211,7 +235,8 @@ typedef struct pcvr_options {
     int64_t chunk;  // samples; 0: the module's default; PCVR_CHUNK_BATCH: every forward, loss, every backward
     bool forward_only;
     bool clock;     // measure seconds a region
-    bool poison;    // fill kept, scratch and padding of inputs with NaN before every use
+    bool poison;    // before every use fill inputs, kept and scratch with NaN (all bits set); the batch
+                    // is copied with other values in padding and in tensors the module does not read
 } pcvr_options;
 
 enum { PCVR_CHUNK_BATCH = -1 };
@@ -220,9 +245,9 @@ enum { PCVR_CHUNK_BATCH = -1 };
 typedef struct pcvr_plan {
     int64_t batch, chunk, lanes, threads;
     int64_t parameter_bytes;  // with packed weights
-    int64_t gradient_bytes;   // with the lanes' accumulators
-    int64_t row_store_bytes;
-    int64_t input_bytes;      // raw batch and the gathered inputs of the chunks in flight
+    int64_t gradient_bytes;   // of dense parameters and of logits, with the lanes' accumulators
+    int64_t row_store_bytes;  // the lanes' stores, the merged rows and what merging needs
+    int64_t input_bytes;      // raw batch (twice with poison) and gathered inputs of the chunks in flight
     int64_t activation_bytes; // kept values of the chunks in flight and all scratch
     int64_t kept_bytes_per_sample;
     int64_t planned_peak_bytes; // the sum of the five
@@ -264,18 +289,31 @@ const float *pcvr_runner_grad(const pcvr_runner *r, int i);
 // Gradient of a table parameter; n is 0 when no row was touched.
 pcvr_sparse pcvr_runner_rows(const pcvr_runner *r, int i);
 const pcvr_plan *pcvr_runner_plan(const pcvr_runner *r);
-// What was really used: high-water mark of allocations, with arenas counted up to the last byte written.
+// What was really used: high-water mark of allocations plus the largest raw batch given, where arenas of
+// inputs, kept values and scratch count up to the last line of 64 bytes of which a byte changed since
+// they were allocated. Means nothing with poison. Not while a step runs.
 int64_t pcvr_runner_measured(const pcvr_runner *r);
+// Whether the bytes behind every buffer are untouched; else the name of a buffer that was overrun.
+const char *pcvr_runner_overrun(const pcvr_runner *r);
+// Threads that affinity and the cgroup's CPU quota allow, at least 1.
+int pcvr_default_threads(void);
 // Seconds a region since the last call, [n_regions], summed over threads.
 void pcvr_runner_clock(pcvr_runner *r, double *seconds);
 
-// ---- modules from source: jit.c ---------------------------------------------------------------------
+// ---- modules from source or linked in: jit.c, isa.c -------------------------------------------------
 
+// Whether this CPU (and system) runs "avx512", "avx2" or "scalar"; false for any other name.
+bool pcvr_isa_supported(const char *isa);
+// Of n modules linked in, those of one model for several instruction sets: the one for
+// pcvr_isa_choose, or the next lower there is. NULL and a line in err when none runs here.
+const pcvr_module *pcvr_module_find(const pcvr_module *const *list, int n, char *err, size_t err_size);
 // The best instruction set this CPU runs: "avx512", "avx2" or "scalar"; PCVR_ISA in the environment chooses.
 // NULL and a line in err when PCVR_ISA names something unknown or unsupported.
 const char *pcvr_isa_choose(char *err, size_t err_size);
-// Compiles C text with the system compiler (PCVR_CC, else cc) for an instruction set, or takes it from the
-// cache, and loads it. symbol is the module's name (pcvr_<model>), to which _<isa> is added.
+// Compiles C text with the system compiler (PCVR_CC, else cc; PCVR_CFLAGS is added) for an instruction
+// set, or takes it from the cache, and loads it. symbol is the module's name (pcvr_<model>), to which
+// _<isa> is added. The text may include "pcvr.h" and the kernels' headers by name. The module stays
+// loaded until the program ends.
 int pcvr_module_build(const char *c_text, const char *symbol, const char *isa, const pcvr_module **out,
                       char *err, size_t err_size);
 
