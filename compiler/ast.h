@@ -1,7 +1,9 @@
 // ast.h - the syntax tree.
 //
-// Every node has a kind, a place, and kids. A kid written "|NULL" below may be NULL; "..." stands for
-// any number of kids to the end. `text` is interned (compare pointers made by mem_intern), and is a
+// Every node has a kind, a place, and kids. A kid written "|NULL" below may be NULL;
+// "..." stands for
+// any number of kids to the end. `text` is interned (compare pointers made by
+// mem_intern), and is a
 // whole dotted path where the table says so. The tree is never changed after parsing.
 
 #ifndef PCVRC_AST_H
@@ -14,12 +16,14 @@ typedef enum AstKind {
     AST_FILE,        //             -                 declaration...
     AST_IMPORT,      //             the path written  -
     AST_CONFIG,      //             dotted name       type, default, allowed|NULL
-                     //               allowed: AST_RANGE (its high end NULL for "1..") or an
+                     //               allowed: AST_RANGE (its high end NULL for "1..")
+                     // or an
                      //               expression that gives a list
     AST_LET,         //             -                 pattern, value
     AST_ASSERT,      //             -                 condition, message
     AST_FN,          //             name              AST_PARAMS, type|NULL, body
-                     //               body: AST_BODY for { }, else the expression after "=".
+                     //               body: AST_BODY for { }, else the expression after
+                     // "=".
                      //               The member "forward" is an AST_FN named "forward".
     AST_LAYER,       //             name              AST_PARAMS, AST_MEMBERS
     AST_BLOCK,       //             name              AST_PARAMS, AST_MEMBERS
@@ -49,7 +53,8 @@ typedef enum AstKind {
     AST_FOR_STMT,    //             -                 pattern, list, AST_BODY
     AST_IF_STMT,     //             -                 condition, AST_BODY, AST_BODY|NULL
 
-    // Patterns: AST_NAME, or AST_TUPLE of patterns. "let a, b = x, y" has a tuple on both sides.
+    // Patterns: AST_NAME, or AST_TUPLE of patterns. "let a, b = x, y" has a tuple on
+    // both sides.
 
     // Clauses of members and comprehensions.
     AST_FOR,         //             -                 pattern, list
@@ -119,6 +124,8 @@ struct Ast {
     const char *text;
     int64_t i;
     double f;
+    bool grouped; // stands in parentheses
+    int depth;  // levels of the tree below and including this node
     int n;      // number of kids
     Ast **kids; // NULL when n is 0
 };
@@ -130,10 +137,12 @@ const char *ast_oper_text(AstOper op);
 // The name of a kind in a dump: "list-comp".
 const char *ast_kind_tag(AstKind k);
 
-// Writes a tree as indented text, stable for comparison: one node a line, "(kind text op" first.
+// Writes a tree as indented text, stable for comparison: one node a line, "(kind text
+// op" first.
 void ast_print(const Ast *a, FILE *to);
 
-// Parses source file `file` of d. NULL when it has a syntax error (reported; it ends the parse).
+// Parses source file `file` of d. NULL when it has a syntax error (reported; it ends
+// the parse).
 Ast *parse_file(Mem *mem, Diag *d, uint32_t file);
 // Parses one expression, as written after --set NAME= or in a test; the same errors.
 Ast *parse_expr(Mem *mem, Diag *d, uint32_t file);

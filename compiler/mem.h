@@ -1,7 +1,10 @@
-// mem.h - memory of the compiler: zeroed arenas, growable arrays, interned strings, die().
+// mem.h - memory of the compiler: zeroed arenas, growable arrays, interned strings,
+// die().
 //
-// Nothing is freed one by one. `perm` lives as long as the compilation, `scratch` as long as one pass.
-// Built with -DARENA_DEBUG each object is an allocation of its own, so a sanitizer sees its bounds.
+// Nothing is freed one by one. `perm` lives as long as the compilation, `scratch` as
+// long as one pass.
+// Built with -DARENA_DEBUG each object is an allocation of its own, so a sanitizer sees
+// its bounds.
 // Running out of memory ends the program with one line and status 1.
 
 #ifndef PCVRC_MEM_H
@@ -46,11 +49,13 @@ char *arena_copy(Arena *a, const char *s, size_t n);
 char *arena_printf(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *arena_vprintf(Arena *a, const char *fmt, va_list ap);
 
-// The one copy of a string in perm: two interned strings are equal when their pointers are.
+// The one copy of a string in perm: two interned strings are equal when their pointers
+// are.
 const char *mem_intern(Mem *mem, const char *s, size_t n);
 const char *mem_intern_str(Mem *mem, const char *s);
 
-// A growable array in an arena:  Array(Node *) nodes = {0};  array_push(&mem->perm, &nodes, n);
+// A growable array in an arena:  Array(Node *) nodes = {0};  array_push(&mem->perm,
+// &nodes, n);
 #define Array(T) \
     struct {     \
         T *v;    \
@@ -70,7 +75,8 @@ typedef Array(char) Text;
 void text_add(Arena *a, Text *t, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void text_add_bytes(Arena *a, Text *t, const char *s, size_t n);
 
-// An internal fault: says what happened, where, and how to report it; exits with status 70.
+// An internal fault: says what happened, where, and how to report it; exits with status
+// 70.
 #define die(...) die_at(__FILE__, __LINE__, __VA_ARGS__)
 _Noreturn void die_at(const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

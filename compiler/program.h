@@ -1,7 +1,9 @@
 // program.h - the declarations of a model file and all it imports, merged and checked.
 //
-// One namespace: a declaration replaces an imported one of the same name, also where the imported
-// file uses it. What is left is listed here; order within a list is imported files first, then as
+// One namespace: a declaration replaces an imported one of the same name, also where
+// the imported
+// file uses it. What is left is listed here; order within a list is imported files
+// first, then as
 // written, a replacement standing where the replaced one stood.
 
 #ifndef PCVRC_PROGRAM_H
@@ -34,7 +36,8 @@ typedef struct Program {
     size_t index_size;
 } Program;
 
-// Reads a model file and its imports (beside the importing file, then each -I directory, then the
+// Reads a model file and its imports (beside the importing file, then each -I
+// directory, then the
 // directory of installed models), merges, checks. Errors go to d; NULL when there is any.
 Program *pcvrc_load(Mem *mem, Diag *d, const char *path, const char *const *include_dirs,
                     int n_include_dirs);
@@ -50,7 +53,7 @@ bool program_has_prefix(const Program *p, const char *prefix);
 // The name nearest to `name` among n, close enough to suggest, else NULL.
 const char *nearest_name(const char *name, const char *const *names, int n);
 
-// ---- what the language has built in (builtins.def) -------------------------------------------
+// ---- what the language has built in (builtins.def) ----------------------------------
 
 typedef enum BuiltinKind {
     BI_CONST,  // pi, inf: a value, not called

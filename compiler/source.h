@@ -1,9 +1,12 @@
 // source.h - source files, places in them, and diagnostics.
 //
-// A place is a slice of a source file; line and column are worked out when a message is printed.
-// Diagnostics are collected: a stage reports all it finds, the caller prints them and stops.
+// A place is a slice of a source file; line and column are worked out when a message is
+// printed.
+// Diagnostics are collected: a stage reports all it finds, the caller prints them and
+// stops.
 //
-//     toy.pcvr:12:13: error: '@' needs equal inner sizes, found f32[T, 64] and f32[48, 32]
+//     toy.pcvr:12:13: error: '@' needs equal inner sizes, found f32[T, 64] and f32[48,
+// 32]
 //        12 |     let h = x @ w
 //           |             ^~~~~
 //     toy.pcvr:7:3: note: 'w' is f32[48, 32] here
@@ -61,9 +64,12 @@ const char *diag_text(const Diag *d, Arena *a);
 // Adds a text as a source file; returns its index. `text` must live as long as the Diag.
 uint32_t source_add(Diag *d, const char *path, const char *real_path, const char *text,
                     size_t length);
-// Reads a file and adds it; 0 and an error at `from` when that fails (missing, a directory,
+// Reads a file and adds it; 0 and an error at `from` when that fails (missing, a
+// directory,
 // too large, a NUL byte, bytes that are not UTF-8).
 uint32_t source_read(Diag *d, const char *path, Place from);
+// Whether the text is UTF-8 without NUL bytes; an error at the first byte that is not.
+bool source_check(Diag *d, uint32_t file);
 
 const char *place_path(const Diag *d, Place p);
 // Line and column, from 1; columns count characters (code points). Both 0 for no place.
