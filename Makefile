@@ -15,7 +15,7 @@ OPT ?= -O2 -g
 NUM := -ffp-contract=off -fno-math-errno
 comma := ,
 SANFLAGS := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
-INC := -Icompiler -Iruntime -Iruntime/data -Iruntime/driver -I$(BUILD)
+INC := -Icompiler -Iruntime -Iruntime/kernels -Iruntime/data -Iruntime/driver -I$(BUILD)
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE $(OPT) $(NUM) $(WARN) $(SANFLAGS) $(INC) $(CFLAGS)
 LIBS := -ljansson -lm -ldl -lpthread
 
@@ -88,9 +88,26 @@ $(BUILD)/pcvr: $(DRIVER_OBJ) $(ARCHIVES)
 define test_rule
 $(BUILD)/tests/$(word 2,$(subst /, ,$1))_$(patsubst test_%.c,%,$(notdir $1)): $(BUILD)/$(1:.c=.o) $(ARCHIVES)
 	@mkdir -p $$(@D)
-	$(CC) $(SANFLAGS) -o $$@ $$< $(ARCHIVES) -lcmocka $(LIBS)
+	$(CC) $(SANFLAGS) -o $$@ $$(filter %.o,$$^) $(ARCHIVES) -lcmocka $(LIBS)
 endef
 $(foreach t,$(TEST_SRC),$(eval $(call test_rule,$t)))
+
+# The CPU kernels are header code, compiled once an instruction set. tests/numeric/isa/<name>.c is
+# the body of the program numeric_kernels_<name>, which runs it for each set the CPU has.
+ISA_scalar := -DPCVR_ISA_SCALAR
+ISA_avx2 := -DPCVR_ISA_AVX2 -mavx2 -mfma
+ISA_avx512 := -DPCVR_ISA_AVX512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma \
+              -mprefer-vector-width=512
+define isa_rule
+$(BUILD)/%.$1.o: %.c
+	@mkdir -p $$(@D)
+	$(CC) $(CFLAGS_ALL) $(ISA_$1) -MMD -MP -c -o $$@ $$<
+endef
+$(foreach i,scalar avx2 avx512,$(eval $(call isa_rule,$i)))
+define isa_test_rule
+$(BUILD)/tests/numeric_kernels_$1: $(foreach i,scalar avx2 avx512,$(BUILD)/tests/numeric/isa/$1.$i.o)
+endef
+$(foreach n,$(patsubst tests/numeric/isa/%.c,%,$(wildcard tests/numeric/isa/*.c)),$(eval $(call isa_test_rule,$n)))
 
 test: all $(TEST_BIN)
 	@BUILD=$(BUILD) T='$(T)' tests/run

@@ -1,0 +1,328 @@
+// pcvr_attend.h - attention of one sample, all heads: softmax(q k' / sqrt(W)) v a head.
+//
+// Queries stand on vector lanes.  A block of up to K_ATTEND_QUERIES queries is transposed, the
+// scores are kept transposed too, [keys][queries], so the softmax runs down the keys with no
+// horizontal step.  Orders that no blocking changes: a score is one chain over the head's
+// lanes; maximum and sum run over ascending keys; an output element is one chain over
+// ascending keys; in the backward pass dk and dv are chains over ascending queries and dq
+// over ascending keys.
+//
+// A key that a query may not see never enters its arithmetic, not even as 0 * NaN: keys that
+// no query of a block sees are skipped; for the others the plain products are used only when
+// all that meets a zero probability is finite, else a slower loop steps over masked pairs.
+#ifndef PCVR_ATTEND_H
+#define PCVR_ATTEND_H
+
+#include "pcvr_gemm.h"
+#include "pcvr_kernel_sizes.h"
+#include "pcvr_random.h"
+#include "pcvr_vmath.h"
+
+typedef struct k_attend {
+    int T, S, H, W;          // queries, keys, heads, lanes of a head; all >= 1, S may be 0
+    const float *q, *k, *v;  // [T, H W], [S, H W], [S, H W]
+    ptrdiff_t ldq, ldk, ldv; // distances between rows
+    const uint8_t *mask;     // [S, T], key-major: mask[j * ldm + i] is 1 where query i sees
+    ptrdiff_t ldm;           //     key j, else 0; NULL: everything
+    const int32_t *lo, *hi;  // [T] query i sees at most keys lo[i] <= j < hi[i]; NULL: all
+    const k_drop *drop;      // NULL: no dropout of probabilities
+    int T0, S0;              // with dropout: the tensor as the model writes it is [H, T0, S0]
+    int q_first, k_first;    //     row i of q is query q_first + i of it, row j key k_first + j
+    const int32_t *q_index;  //     or, where not NULL, q_index[i] and k_index[j]
+    const int32_t *k_index;
+    float *scratch;          // K_ATTEND_SCRATCH or K_ATTEND_BACK_SCRATCH floats
+} k_attend;
+
+enum {
+    K_ATTEND_NV = PCVR_VL == 1 ? 4 : 2,
+    K_ATTEND_QUERIES = K_ATTEND_NV * PCVR_VL,
+};
+
+// One block of queries and where its parts lie in the scratch.
+typedef struct k_attend_block {
+    int q0, n, nv;          // first query, live queries, vectors they fill
+    int runs;               // runs of keys that some query sees: run[2 r] <= j < run[2 r + 1]
+    int care;               // a masked pair meets something that is not finite
+    int drop_base;          // the key, as written, that bit 0 of word 0 stands for
+    uint32_t all;           // the bits of all live queries
+    float *p, *g;           // [S][K_ATTEND_QUERIES] probabilities, their gradients
+    float *qt, *ot, *dt;    // [W][K_ATTEND_QUERIES] q', out' or dq', dout'
+    uint32_t *seen;         // [S] bit i: query q0 + i sees the key
+    int32_t *run;
+    uint32_t *words;        // [keys / 32][K_ATTEND_QUERIES] drop bits
+    uint8_t *row;           // drop bits of one query
+} k_attend_block;
+
+static inline k_attend_block
+k_attend_place(const k_attend *a, int back)
+{
+    k_attend_block b = {0};
+    float *s = a->scratch;
+    b.p = s, s += a->S * K_ATTEND_QUERIES;
+    b.qt = s, s += a->W * K_ATTEND_QUERIES;
+    b.ot = s, s += a->W * K_ATTEND_QUERIES;
+    if (back) {
+        b.g = s, s += a->S * K_ATTEND_QUERIES;
+        b.dt = s, s += a->W * K_ATTEND_QUERIES;
+    }
+    b.seen = (uint32_t *)(void *)s, s += a->S;
+    b.run = (int32_t *)(void *)s, s += a->S + 2;
+    if (a->drop) {
+        b.words = (uint32_t *)(void *)s, s += (a->S0 / 32 + 2) * K_ATTEND_QUERIES;
+        b.row = (uint8_t *)(void *)s;
+    }
+    return b;
+}
+
+// The bits of n mask bytes.
+static inline uint32_t
+k_attend_mask_bits(const uint8_t *m, int n)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < n; i += PCVR_VL)
+        bits |= vm_to_bits(vm_bytes(m + i, k_min(PCVR_VL, n - i))) << i;
+    return bits;
+}
+
+// Which keys the queries of the block see: bits a key, and runs of keys that are seen at all.
+// A gap of up to 3 unseen keys stays inside a run.
+K_FN void
+k_attend_see(const k_attend *a, k_attend_block *b, int q0)
+{
+    b->q0 = q0;
+    b->n = k_min(K_ATTEND_QUERIES, a->T - q0);
+    b->nv = (b->n + PCVR_VL - 1) / PCVR_VL;
+    b->all = b->n == 32 ? 0xffffffffu : (1u << b->n) - 1u;
+    int first = 0, last = a->S, inner0 = 0, inner1 = a->S;
+    if (a->lo) {
+        first = a->S, last = 0;
+        for (int i = q0; i < q0 + b->n; i++) {
+            first = k_min(first, a->lo[i]), last = k_max(last, a->hi[i]);
+            inner0 = k_max(inner0, a->lo[i]), inner1 = k_min(inner1, a->hi[i]);
+        }
+        first = k_max(first, 0), last = k_min(last, a->S);
+    }
+    b->runs = 0;
+    for (int j = first; j < last; j++) {
+        uint32_t bits = b->all;
+        if (a->mask)
+            bits = k_attend_mask_bits(a->mask + j * a->ldm + q0, b->n);
+        if (j < inner0 || j >= inner1)
+            for (int i = 0; i < b->n; i++)
+                if (j < a->lo[q0 + i] || j >= a->hi[q0 + i])
+                    bits &= ~(1u << i);
+        b->seen[j] = bits;
+        if (!bits)
+            continue;
+        if (b->runs && j - b->run[2 * b->runs - 1] < 4) {
+            b->run[2 * b->runs - 1] = j + 1;
+        } else {
+            b->run[2 * b->runs] = j;
+            b->run[2 * b->runs + 1] = j + 1;
+            b->runs++;
+        }
+    }
+}
+
+// 1 when every number of a row is finite.
+static inline int
+k_all_finite(int n, const float *x)
+{
+    v_f32 worst = v_zero(); // x * 0 is NaN unless x is finite
+    K_EACH(i, lanes, n, worst = v_fma(v_load_n(x + i, lanes), v_zero(), worst););
+    return !vm_any(v_ne(worst, worst));
+}
+
+// 1 when a key that only some queries of the block see, or that a run bridges, is not finite.
+static inline int
+k_attend_keys_need_care(const k_attend *a, const k_attend_block *b)
+{
+    const int D = a->H * a->W;
+    for (int r = 0; r < b->runs; r++)
+        for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++)
+            if (b->seen[j] != b->all && !(k_all_finite(D, a->k + j * a->ldk) &&
+                                          k_all_finite(D, a->v + j * a->ldv)))
+                return 1;
+    return 0;
+}
+
+// xt[W][K_ATTEND_QUERIES] = factor * x[n, W]', zeros in the lanes beyond n.
+static inline void
+k_attend_transpose(const k_attend *a, const k_attend_block *b, const float *x, ptrdiff_t ldx,
+                   float factor, float *xt)
+{
+    const v_f32 f = v_set1(factor);
+    k_transpose(b->n, a->W, x, ldx, xt, K_ATTEND_QUERIES);
+    for (int d = 0; d < a->W; d++)
+        for (int i = 0; i < b->nv; i++) {
+            float *at = xt + d * K_ATTEND_QUERIES + i * PCVR_VL;
+            v_store(at, v_mul(v_load_n(at, k_min(PCVR_VL, b->n - i * PCVR_VL)), f));
+        }
+}
+
+// y[j][queries] = rows of x[S, W] times xt, for the keys of every run.
+static inline void
+k_attend_scores(const k_attend *a, const k_attend_block *b, const float *x, ptrdiff_t ldx,
+                const float *xt, float *y)
+{
+    for (int r = 0; r < b->runs; r++) {
+        const int j = b->run[2 * r], keys = b->run[2 * r + 1] - j;
+        k_gemm_nn(keys, b->nv * PCVR_VL, a->W, x + j * ldx, ldx, xt, K_ATTEND_QUERIES, NULL, 0,
+                  y + j * K_ATTEND_QUERIES, K_ATTEND_QUERIES);
+    }
+}
+
+// Scores become exp(score - maximum), 0 where unseen; inv[] gets 1 / sum a query, 0 if empty.
+static inline void
+k_attend_softmax(const k_attend_block *b, v_f32 inv[K_ATTEND_NV])
+{
+    for (int i = 0; i < b->nv; i++) {
+        float *p = b->p + i * PCVR_VL;
+        const v_f32 low = v_set1(-HUGE_VALF);
+        v_f32 top = low, sum = v_zero();
+        for (int r = 0; r < b->runs; r++)
+            for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++) {
+                v_f32 s = v_load(p + j * K_ATTEND_QUERIES);
+                if (b->seen[j] != b->all)
+                    s = v_blend(vm_bits(b->seen[j] >> (i * PCVR_VL)), s, low);
+                top = v_max(s, top);
+            }
+        for (int r = 0; r < b->runs; r++)
+            for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++) {
+                v_f32 e = v_exp(v_sub(v_load(p + j * K_ATTEND_QUERIES), top));
+                if (b->seen[j] != b->all)
+                    e = v_blend(vm_bits(b->seen[j] >> (i * PCVR_VL)), e, v_zero());
+                sum = v_add(sum, e);
+                v_store(p + j * K_ATTEND_QUERIES, e);
+            }
+        inv[i] = v_blend(v_eq(sum, v_zero()), v_zero(), v_div(v_set1(1.0f), sum));
+    }
+}
+
+// The key as the model writes it.
+static inline int
+k_attend_key(const k_attend *a, int j)
+{
+    return a->k_index ? a->k_index[j] : a->k_first + j;
+}
+
+// Drop bits of one head for the block's queries, from the first key of the first run on.
+K_FN void
+k_attend_draw(const k_attend *a, k_attend_block *b, int head)
+{
+    if (!b->runs)
+        return;
+    b->drop_base = a->k_index ? 0 : k_attend_key(a, b->run[0]);
+    const int end = a->k_index ? a->S0 : a->k_first + b->run[2 * b->runs - 1];
+    const int keys = end - b->drop_base;
+    for (int i = 0; i < b->n; i++) {
+        const int i0 = a->q_index ? a->q_index[b->q0 + i] : a->q_first + b->q0 + i;
+        const uint64_t row = (uint64_t)head * (uint64_t)a->T0 + (uint64_t)i0;
+        const uint64_t element = row * (uint64_t)a->S0 + (uint64_t)b->drop_base;
+        const int off = (int)(element & 7);
+        k_drop_bits(a->drop, (uint32_t)(element >> 3), (off + keys + 7) / 8, b->row);
+        for (int w = 0; w * 32 < keys; w++) {
+            uint64_t bits = 0;
+            memcpy(&bits, b->row + 4 * w, sizeof bits);
+            b->words[w * K_ATTEND_QUERIES + i] = (uint32_t)(bits >> off);
+        }
+    }
+}
+
+// Which lanes of vector i drop key j.
+static inline v_mask
+k_attend_dropped(const k_attend *a, const k_attend_block *b, int i, int j)
+{
+    const int key = k_attend_key(a, j) - b->drop_base;
+    const uint32_t *w = b->words + (key >> 5) * K_ATTEND_QUERIES + i * PCVR_VL;
+    const v_i32 bit = vi_set1((int32_t)(1u << (key & 31)));
+    return vi_eq(vi_and(vi_load_n((const int32_t *)(const void *)w, PCVR_VL), bit), bit);
+}
+
+// Probabilities after dropout, still without 1 / sum.
+static inline void
+k_attend_drop(const k_attend *a, const k_attend_block *b)
+{
+    const v_f32 scale = v_set1(a->drop->scale);
+    for (int r = 0; r < b->runs; r++)
+        for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++)
+            for (int i = 0; i < b->nv; i++) {
+                float *p = b->p + j * K_ATTEND_QUERIES + i * PCVR_VL;
+                const v_f32 kept = v_mul(v_load(p), scale);
+                v_store(p, v_blend(k_attend_dropped(a, b, i, j), v_zero(), kept));
+            }
+}
+
+// yt[W][queries] = x[S, W]' p, one chain over the keys, stepping over pairs that are unseen.
+K_FN void
+k_attend_mix_careful(const k_attend *a, const k_attend_block *b, const float *x,
+                     ptrdiff_t ldx, const float *p, float *yt)
+{
+    for (int d = 0; d < a->W; d++)
+        for (int i = 0; i < b->nv; i++) {
+            v_f32 s = v_zero();
+            for (int r = 0; r < b->runs; r++)
+                for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++) {
+                    const v_f32 w = v_load(p + j * K_ATTEND_QUERIES + i * PCVR_VL);
+                    const v_f32 t = v_fma(v_set1(x[j * ldx + d]), w, s);
+                    s = v_blend(vm_bits(b->seen[j] >> (i * PCVR_VL)), t, s);
+                }
+            v_store(yt + d * K_ATTEND_QUERIES + i * PCVR_VL, s);
+        }
+}
+
+static inline void
+k_attend_mix(const k_attend *a, const k_attend_block *b, const float *x, ptrdiff_t ldx,
+             const float *p, float *yt)
+{
+    if (b->care || !b->runs) {
+        k_attend_mix_careful(a, b, x, ldx, p, yt);
+        return;
+    }
+    for (int r = 0; r < b->runs; r++) {
+        const int j = b->run[2 * r], keys = b->run[2 * r + 1] - j;
+        k_gemm_tn(a->W, b->nv * PCVR_VL, keys, x + j * ldx, ldx, p + j * K_ATTEND_QUERIES,
+                  K_ATTEND_QUERIES, r ? yt : NULL, K_ATTEND_QUERIES, yt, K_ATTEND_QUERIES);
+    }
+}
+
+// y[n, W] = (inv[query] * yt)'
+static inline void
+k_attend_put(const k_attend *a, const k_attend_block *b, const v_f32 *inv, float *yt,
+             float *y, ptrdiff_t ldy)
+{
+    if (inv)
+        for (int d = 0; d < a->W; d++)
+            for (int i = 0; i < b->nv; i++) {
+                float *at = yt + d * K_ATTEND_QUERIES + i * PCVR_VL;
+                v_store(at, v_mul(v_load(at), inv[i]));
+            }
+    k_transpose(a->W, b->n, yt, K_ATTEND_QUERIES, y, ldy);
+}
+
+// out[T, H W], overwritten; a query that sees no key gets zeros.
+K_FN void
+k_attention(const k_attend *a, float *out, ptrdiff_t ldo)
+{
+    k_attend_block b = k_attend_place(a, 0);
+    const float factor = 1.0f / sqrtf((float)a->W);
+    for (int q0 = 0; q0 < a->T; q0 += K_ATTEND_QUERIES) {
+        k_attend_see(a, &b, q0);
+        b.care = k_attend_keys_need_care(a, &b);
+        for (int h = 0; h < a->H; h++) {
+            v_f32 inv[K_ATTEND_NV];
+            const int c = h * a->W;
+            k_attend_transpose(a, &b, a->q + q0 * a->ldq + c, a->ldq, factor, b.qt);
+            k_attend_scores(a, &b, a->k + c, a->ldk, b.qt, b.p);
+            k_attend_softmax(&b, inv);
+            if (a->drop) {
+                k_attend_draw(a, &b, h);
+                k_attend_drop(a, &b);
+            }
+            k_attend_mix(a, &b, a->v + c, a->ldv, b.p, b.ot);
+            k_attend_put(a, &b, inv, b.ot, out + q0 * ldo + c, ldo);
+        }
+    }
+}
+
+#endif

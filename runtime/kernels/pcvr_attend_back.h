@@ -1,0 +1,124 @@
+// pcvr_attend_back.h - the adjoint of attention; probabilities are computed again.
+//
+// With p the normalised probabilities, d the drop factors (1 without dropout):
+//     dv = (p d)' dout,  g = dout v',  D = sum over keys of p d g,
+//     ds = p (d g - D) / sqrt(W),  dq = ds k,  dk = ds' q
+#ifndef PCVR_ATTEND_BACK_H
+#define PCVR_ATTEND_BACK_H
+
+#include "pcvr_attend.h"
+
+// From exp(score - maximum) in p and g = dout v': p becomes p d and g becomes ds.
+static inline void
+k_attend_slope(const k_attend *a, const k_attend_block *b, const v_f32 *inv, float factor)
+{
+    const v_f32 scale = v_set1(a->drop ? a->drop->scale : 1.0f), f = v_set1(factor);
+    for (int i = 0; i < b->nv; i++) {
+        v_f32 D = v_zero();
+        for (int r = 0; r < b->runs; r++)
+            for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++) {
+                float *p = b->p + j * K_ATTEND_QUERIES + i * PCVR_VL;
+                float *g = b->g + j * K_ATTEND_QUERIES + i * PCVR_VL;
+                const v_f32 pn = v_mul(v_load(p), inv[i]);
+                v_f32 dg = v_load(g);
+                if (b->seen[j] != b->all)
+                    dg = v_blend(vm_bits(b->seen[j] >> (i * PCVR_VL)), dg, v_zero());
+                if (a->drop) {
+                    const v_mask drop = k_attend_dropped(a, b, i, j);
+                    dg = v_blend(drop, v_zero(), v_mul(dg, scale));
+                }
+                D = v_fma(pn, dg, D);
+                v_store(p, pn);
+                v_store(g, dg);
+            }
+        for (int r = 0; r < b->runs; r++)
+            for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++) {
+                float *p = b->p + j * K_ATTEND_QUERIES + i * PCVR_VL;
+                float *g = b->g + j * K_ATTEND_QUERIES + i * PCVR_VL;
+                const v_f32 pn = v_load(p);
+                v_f32 ds = v_mul(v_mul(pn, v_sub(v_load(g), D)), f);
+                if (b->seen[j] != b->all)
+                    ds = v_blend(vm_bits(b->seen[j] >> (i * PCVR_VL)), ds, v_zero());
+                v_store(g, ds);
+                if (a->drop) {
+                    const v_mask drop = k_attend_dropped(a, b, i, j);
+                    v_store(p, v_blend(drop, v_zero(), v_mul(pn, scale)));
+                }
+            }
+    }
+}
+
+// y[j, W] += p[j][queries] x[n, W] for the keys of every run, a chain over ascending queries.
+K_FN void
+k_attend_spread_careful(const k_attend *a, const k_attend_block *b, const float *p,
+                        const float *x, ptrdiff_t ldx, float *y, ptrdiff_t ldy)
+{
+    for (int r = 0; r < b->runs; r++)
+        for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++)
+            for (int i = 0; i < b->n; i++)
+                if (b->seen[j] >> i & 1u)
+                    k_axpy(a->W, p[j * K_ATTEND_QUERIES + i], x + i * ldx, y + j * ldy);
+}
+
+static inline void
+k_attend_spread(const k_attend *a, const k_attend_block *b, const float *p, const float *x,
+                ptrdiff_t ldx, float *y, ptrdiff_t ldy)
+{
+    if (b->care) {
+        k_attend_spread_careful(a, b, p, x, ldx, y, ldy);
+        return;
+    }
+    for (int r = 0; r < b->runs; r++) {
+        const int j = b->run[2 * r], keys = b->run[2 * r + 1] - j;
+        k_gemm_nn(keys, a->W, b->n, p + j * K_ATTEND_QUERIES, K_ATTEND_QUERIES, x, ldx,
+                  y + j * ldy, ldy, y + j * ldy, ldy);
+    }
+}
+
+// 1 when a query or its dout is not finite.
+static inline int
+k_attend_queries_need_care(const k_attend *a, const k_attend_block *b, const float *dout,
+                           ptrdiff_t lddo)
+{
+    const int D = a->H * a->W;
+    for (int i = b->q0; i < b->q0 + b->n; i++)
+        if (!k_all_finite(D, a->q + i * a->ldq) || !k_all_finite(D, dout + i * lddo))
+            return 1;
+    return 0;
+}
+
+// dq[T, H W], dk[S, H W], dv[S, H W], overwritten, from dout[T, H W].  None overlaps another
+// or an input.
+K_FN void
+k_attention_back(const k_attend *a, const float *dout, ptrdiff_t lddo, float *dq,
+                 ptrdiff_t lddq, float *dk, ptrdiff_t lddk, float *dv, ptrdiff_t lddv)
+{
+    k_attend_block b = k_attend_place(a, 1);
+    const float factor = 1.0f / sqrtf((float)a->W);
+    k_fill(a->S, a->H * a->W, 0.0f, dk, lddk);
+    k_fill(a->S, a->H * a->W, 0.0f, dv, lddv);
+    for (int q0 = 0; q0 < a->T; q0 += K_ATTEND_QUERIES) {
+        k_attend_see(a, &b, q0);
+        b.care = k_attend_keys_need_care(a, &b) ||
+                 k_attend_queries_need_care(a, &b, dout, lddo);
+        for (int h = 0; h < a->H; h++) {
+            v_f32 inv[K_ATTEND_NV];
+            const int c = h * a->W;
+            const float *q = a->q + q0 * a->ldq + c, *g = dout + q0 * lddo + c;
+            k_attend_transpose(a, &b, q, a->ldq, factor, b.qt);
+            k_attend_transpose(a, &b, g, lddo, 1.0f, b.dt);
+            k_attend_scores(a, &b, a->k + c, a->ldk, b.qt, b.p);
+            k_attend_softmax(&b, inv);
+            k_attend_scores(a, &b, a->v + c, a->ldv, b.dt, b.g);
+            if (a->drop)
+                k_attend_draw(a, &b, h);
+            k_attend_slope(a, &b, inv, factor);
+            k_attend_spread(a, &b, b.p, g, lddo, dv + c, lddv);
+            k_attend_spread(a, &b, b.g, q, a->ldq, dk + c, lddk);
+            k_attend_mix(a, &b, a->k + c, a->ldk, b.g, b.ot);
+            k_attend_put(a, &b, NULL, b.ot, dq + q0 * lddq + c, lddq);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,126 @@
+// pcvr_embed.h - rows of tables: lookups, bags, and rotary positions.
+//
+// A table is [V, C], contiguous.  Ids are clamped to [0, V).
+#ifndef PCVR_EMBED_H
+#define PCVR_EMBED_H
+
+#include "pcvr_move.h"
+
+static inline int32_t
+k_clamp_id(int64_t id, int32_t V)
+{
+    return id < 0 ? 0 : id >= V ? V - 1 : (int32_t)id;
+}
+
+// y[R, C] = table[ids[r]]; ids at a distance of `step` in the array
+static inline void
+k_lookup(int R, int C, int32_t V, const float *table, const int32_t *ids, ptrdiff_t step,
+         float *y, ptrdiff_t ldy)
+{
+    for (int r = 0; r < R; r++) {
+        const ptrdiff_t id = k_clamp_id(ids[r * step], V);
+        memcpy(y + r * ldy, table + id * C, (size_t)C * sizeof(float));
+    }
+}
+
+// y[r] = x[index[r]] for rows of x[*, C]: a gather whose indices are known to be in range
+static inline void
+k_gather_rows(int R, int C, const float *x, ptrdiff_t ldx, const int32_t *index, float *y,
+              ptrdiff_t ldy)
+{
+    for (int r = 0; r < R; r++)
+        memcpy(y + r * ldy, x + index[r] * ldx, (size_t)C * sizeof(float));
+}
+
+// y[index[r]] += x[r] in ascending r: the adjoint of k_gather_rows
+static inline void
+k_scatter_rows(int R, int C, const float *x, ptrdiff_t ldx, const int32_t *index, float *y,
+               ptrdiff_t ldy)
+{
+    for (int r = 0; r < R; r++)
+        k_add(1, C, x + r * ldx, 0, y + index[r] * ldy, 0);
+}
+
+// 1 / (how many of the ids are not 0 after clamping), 0 if none is.
+static inline float
+k_bag_weight(int n, int32_t V, const int32_t *ids, ptrdiff_t step)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++)
+        count += k_clamp_id(ids[i * step], V) != 0;
+    return count ? 1.0f / (float)count : 0.0f;
+}
+
+// y[C] = the mean of table[ids[i]] over the n ids that are not 0, zeros if all are: the sum
+// in ascending i, then one product with k_bag_weight.  The adjoint adds k_bag_weight * dy to
+// the row of every id that is not 0 (k_axpy).
+static inline void
+k_bag_mean(int n, int C, int32_t V, const float *table, const int32_t *ids, ptrdiff_t step,
+           float *y)
+{
+    const v_f32 w = v_set1(k_bag_weight(n, V, ids, step));
+    K_EACH(c, lanes, C, {
+        v_f32 s = v_zero();
+        for (int i = 0; i < n; i++) {
+            const ptrdiff_t id = k_clamp_id(ids[i * step], V);
+            if (id)
+                s = v_add(s, v_load_n(table + id * C + c, lanes));
+        }
+        v_store_n(y + c, lanes, v_mul(s, w));
+    });
+}
+
+// Rotary positions (Su et al. 2021) on x[R, H * W]: each head of W lanes is cut into W / 2
+// pairs; pair i of row r turns by the angle whose cosine and sine stand at cos[r * ldt + i]
+// and sin[r * ldt + i].  "halves": pair i is lanes i and W / 2 + i; "adjacent": 2 i, 2 i + 1.
+// An odd last lane stays.  sign = 1 turns forward, -1 back (the adjoint).  y may be x.
+static inline void
+k_rope_pair(float a, float b, float c, float s, float *ya, float *yb)
+{
+    *ya = fmaf(a, c, -(b * s));
+    *yb = fmaf(b, c, a * s);
+}
+
+K_FN void
+k_rope_halves(int R, int H, int W, const float *x, ptrdiff_t ldx, const float *cosines,
+              const float *sines, ptrdiff_t ldt, float sign, float *y, ptrdiff_t ldy)
+{
+    const int half = W / 2;
+    const v_f32 turn = v_set1(sign);
+    for (int r = 0; r < R; r++) {
+        const float *cr = cosines + r * ldt, *sr = sines + r * ldt;
+        for (int h = 0; h < H; h++) {
+            const float *xa = x + r * ldx + h * W, *xb = xa + half;
+            float *ya = y + r * ldy + h * W, *yb = ya + half;
+            K_EACH(i, lanes, half, {
+                const v_f32 a = v_load_n(xa + i, lanes), b = v_load_n(xb + i, lanes);
+                const v_f32 c = v_load_n(cr + i, lanes);
+                const v_f32 s = v_mul(v_load_n(sr + i, lanes), turn);
+                v_store_n(ya + i, lanes, v_fma(a, c, v_neg(v_mul(b, s))));
+                v_store_n(yb + i, lanes, v_fma(b, c, v_mul(a, s)));
+            });
+            if (W % 2)
+                ya[W - 1] = xa[W - 1];
+        }
+    }
+}
+
+K_FN void
+k_rope_adjacent(int R, int H, int W, const float *x, ptrdiff_t ldx, const float *cosines,
+                const float *sines, ptrdiff_t ldt, float sign, float *y, ptrdiff_t ldy)
+{
+    for (int r = 0; r < R; r++) {
+        const float *cr = cosines + r * ldt, *sr = sines + r * ldt;
+        for (int h = 0; h < H; h++) {
+            const float *xh = x + r * ldx + h * W;
+            float *yh = y + r * ldy + h * W;
+            for (int i = 0; i < W / 2; i++)
+                k_rope_pair(xh[2 * i], xh[2 * i + 1], cr[i], sr[i] * sign, yh + 2 * i,
+                            yh + 2 * i + 1);
+            if (W % 2)
+                yh[W - 1] = xh[W - 1];
+        }
+    }
+}
+
+#endif

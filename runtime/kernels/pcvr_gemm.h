@@ -1,0 +1,130 @@
+// pcvr_gemm.h - matrix products on row-major float matrices with run-time strides.
+//
+//     k_gemm_nn   C[M, N] = S + A[M, K]  B[K, N]
+//     k_gemm_tn   C[M, N] = S + A[K, M]' B[K, N]
+//     k_gemm_nt   C[M, N] = S + A[M, K]  B[N, K]'    transposes blocks of B as it goes
+//     k_pack_bt   B[N, K] -> P[K, N] once, then k_gemm_nn: faster when B is used often
+//
+// Every element of C is one chain of fused multiply-adds in ascending k that begins with the
+// start value S: c = fma(a[k], b[k], c).  So its bits depend on nothing but its operands:
+// not on M, N, tiles or tails.  Where the chain pauses at a block of k it passes through C
+// as a float, which changes nothing.  The start:
+//
+//     S NULL              +0.0
+//     S = C, lds = ldc    accumulates into C
+//     S a row, lds = 0    a bias
+//     S any [M, N]        a residual, stride lds
+//
+// ld... are the distances between rows in floats.  K = 0 copies the start.  C overlaps
+// neither A nor B, and overlaps S only when S = C.
+#ifndef PCVR_GEMM_H
+#define PCVR_GEMM_H
+
+#include "pcvr_ukernel.h"
+#include "pcvr_move.h"
+
+enum {
+    K_GEMM_DEPTH = 256,                  // k a pass: a panel of B stays near the core
+    K_GEMM_WIDE = K_MAX_NV * PCVR_VL,    // columns of a panel
+    K_GEMM_NT_DEPTH = 128,
+};
+
+// Columns of the next panel: wider when few rows leave registers free.
+static inline int
+k_panel_width(int M, int N)
+{
+    const int nv = (N + PCVR_VL - 1) / PCVR_VL;
+    const int most = M == 1 && nv >= 8 ? 8 : M <= 3 ? 4 : K_MAX_NV;
+    return k_min(N, most * PCVR_VL);
+}
+
+// All rows of one panel of at most K_GEMM_WIDE columns.
+static inline void
+k_gemm_panel(int M, int N, const k_tile *whole)
+{
+    k_tile t = *whole;
+    const int nv = (N + PCVR_VL - 1) / PCVR_VL;
+    t.last = N - (nv - 1) * PCVR_VL;
+    for (int i = 0; i < M;) {
+        const int rows = k_ukernel(nv, M - i, &t);
+        i += rows;
+        t.a += rows * t.ars;
+        t.c += rows * t.ldc;
+        if (t.s)
+            t.s += rows * t.lds;
+    }
+}
+
+// A's element (i, k) is a[i * ars + k * acs].
+K_FN void
+k_gemm_strided(int M, int N, int K, const float *A, ptrdiff_t ars, ptrdiff_t acs,
+               const float *B, ptrdiff_t ldb, const float *S, ptrdiff_t lds, float *C,
+               ptrdiff_t ldc)
+{
+    for (int k0 = 0; k0 == 0 || k0 < K; k0 += K_GEMM_DEPTH) {
+        int wide;
+        for (int j = 0; j < N; j += wide) {
+            wide = k_panel_width(M, N - j);
+            k_tile t = {.K = k_min(K_GEMM_DEPTH, K - k0), .ars = ars, .acs = acs,
+                        .ldb = ldb, .ldc = ldc};
+            t.a = A + k0 * acs;
+            t.b = B + k0 * ldb + j;
+            t.c = C + j;
+            t.s = k0 ? C + j : S ? S + j : NULL;
+            t.lds = k0 ? ldc : lds;
+            k_gemm_panel(M, wide, &t);
+        }
+    }
+}
+
+static inline void
+k_gemm_nn(int M, int N, int K, const float *A, ptrdiff_t lda, const float *B, ptrdiff_t ldb,
+          const float *S, ptrdiff_t lds, float *C, ptrdiff_t ldc)
+{
+    k_gemm_strided(M, N, K, A, lda, 1, B, ldb, S, lds, C, ldc);
+}
+
+static inline void
+k_gemm_tn(int M, int N, int K, const float *A, ptrdiff_t lda, const float *B, ptrdiff_t ldb,
+          const float *S, ptrdiff_t lds, float *C, ptrdiff_t ldc)
+{
+    k_gemm_strided(M, N, K, A, 1, lda, B, ldb, S, lds, C, ldc);
+}
+
+// Transposes blocks of B into a buffer on the stack (at most 32 KiB), each used for all rows.
+K_FN void
+k_gemm_nt(int M, int N, int K, const float *A, ptrdiff_t lda, const float *B, ptrdiff_t ldb,
+          const float *S, ptrdiff_t lds, float *C, ptrdiff_t ldc)
+{
+    float panel[K_GEMM_NT_DEPTH * K_GEMM_WIDE];
+    for (int k0 = 0; k0 == 0 || k0 < K; k0 += K_GEMM_NT_DEPTH) {
+        for (int j = 0; j < N; j += K_GEMM_WIDE) {
+            const int depth = k_min(K_GEMM_NT_DEPTH, K - k0);
+            const int n = k_min(K_GEMM_WIDE, N - j);
+            k_tile t = {.K = depth, .ars = lda, .acs = 1, .ldb = K_GEMM_WIDE, .ldc = ldc};
+            k_transpose(n, depth, B + j * ldb + k0, ldb, panel, K_GEMM_WIDE);
+            t.a = A + k0;
+            t.b = panel;
+            t.c = C + j;
+            t.s = k0 ? C + j : S ? S + j : NULL;
+            t.lds = k0 ? ldc : lds;
+            k_gemm_panel(M, n, &t);
+        }
+    }
+}
+
+// Floats of a packed copy of B[N, K]; its row stride is N.
+static inline ptrdiff_t
+k_pack_bt_size(int N, int K)
+{
+    return (ptrdiff_t)N * K;
+}
+
+// B[N, K] -> P[K, N], P contiguous: k_gemm_nn(M, N, K, A, lda, P, N, ...) is then A B'.
+static inline void
+k_pack_bt(int N, int K, const float *B, ptrdiff_t ldb, float *P)
+{
+    k_transpose(N, K, B, ldb, P, N);
+}
+
+#endif

@@ -1,0 +1,15 @@
+// pcvr_kernel_sizes.h - how much memory kernels need from their caller; no instruction set.
+#ifndef PCVR_KERNEL_SIZES_H
+#define PCVR_KERNEL_SIZES_H
+
+// Queries of a block of attention, at most, on any instruction set.
+#define K_ATTEND_BLOCK 32
+
+// Floats of scratch for attention: S keys, S0 keys as the model writes them (drop elements
+// are counted in them; S0 = S without dropout), W lanes a head.  Forward, and backward.
+#define K_ATTEND_SCRATCH(S, S0, W)                                                       \
+    (K_ATTEND_BLOCK * ((S) + 2 * (W)) + 2 * (S) + (S0) + (S0) / 32 + 256)
+#define K_ATTEND_BACK_SCRATCH(S, S0, W)                                                  \
+    (K_ATTEND_SCRATCH(S, S0, W) + K_ATTEND_BLOCK * ((S) + (W)))
+
+#endif
