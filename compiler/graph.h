@@ -25,7 +25,7 @@ typedef struct Shape {
 } Shape;
 
 typedef enum Op {
-#define OP(NAME, text, lo, hi, row, flags) OP_##NAME,
+#define OP(NAME, ...) OP_##NAME,
 #include "ops.def"
 #undef OP
     OP_COUNT
@@ -55,7 +55,7 @@ enum {
 typedef enum MaskKind {
     MASK_INT,    // value
     MASK_I,      // query index in the tensor as written
-    MASK_J,      // key index
+    MASK_J,      // key index in the tensor as written
     MASK_LIST,   // list[kid 0], a compile-time list of integers or booleans
     MASK_TENSOR, // node->in[value][kid 0], a rank-1 integer or boolean tensor (value counts all operands);
                  // rank 0 (no kid): the scalar itself
@@ -104,7 +104,8 @@ typedef struct Attr {
     const Mask *mask;
     int site;               // number of the random site, from 1; 0: none
     int64_t first, pitch;   // chance: element(r, c) = first + row(r) * pitch + c, see ops.def
-    int64_t q_first, q_rows, k_rows; // attend: first query's index, extents as written
+    // attend: row r of q is query q_first + r of q_rows as written (0: all there are); keys likewise
+    int64_t q_first, q_rows, k_first, k_rows;
 } Attr;
 
 // One call of a block. Nested calls form a chain; only outermost chosen calls count for checkpointing.
@@ -185,7 +186,7 @@ typedef struct Graph {
     Node **sinks;    // accumulating nodes, in graph order
     int n_sinks;
     const char *checkpoint; // the choice, as given: "none", "blocks", "sample", a list of names
-    void *table; // hash-consing, private to graph.c
+    void *table; // hash-consing and capacities, private to graph.c
     Part part;   // part, call and origin given to new nodes
     Call *call;
     Node *origin;
@@ -193,43 +194,95 @@ typedef struct Graph {
 
 // graph.c - building
 Graph *graph_new(Mem *mem, Diag *diag);
-// Adds a node, or returns an equal one that exists in the same part (sinks are never merged). A shape or
-// type error is reported at place and gives NULL. Operands may be NULL after an error: then NULL, silently.
+// Adds a node, or returns an equal one: the same operation, operands and attributes in the same part and
+// block call (leaves: anywhere; sinks are never merged). Leaves belong to PART_FORWARD and to no call. A shape
+// or type error is reported at place and gives NULL. Operands may be NULL after an error: then NULL, silently.
+// Lists and constants in a are copied; a mask must live in g->mem->perm.
 Node *graph_add(Graph *g, Op op, Node *const *in, int n_in, Attr a, Place place);
 Node *graph_const_f(Graph *g, Shape shape, const double *v, int64_t n, Place place); // n is 1 or the count
 Node *graph_const_i(Graph *g, DType type, Shape shape, const int64_t *v, int64_t n, Place place);
+// The input of a kind and domain, added to g->inputs at its first use.
 Node *graph_input(Graph *g, InputKind kind, int domain, const char *name, DType type, Shape shape);
 int graph_param(Graph *g, Param p); // returns the parameter's index
 Node *graph_param_node(Graph *g, int index, Place place);
+// A block call; ordinal and id are set from the calls there are. The caller sets g->call.
+Call *graph_call(Graph *g, const char *name, Call *outer, Place place);
 // Rebuilds the node array so that it holds just what logits, embedding and sinks need, operands first;
 // renumbers ids. The relative order of the remaining nodes stays.
 void graph_compact(Graph *g);
-// Stable text: one line a node.
+
+// graph_build.c - shorthands for graph_add; each gives NULL for a NULL operand
+Node *graph_unary(Graph *g, Op op, Node *x, Place place);
+Node *graph_binary(Graph *g, Op op, Node *a, Node *b, Place place);
+Node *graph_select(Graph *g, Node *c, Node *a, Node *b, Place place);
+Node *graph_scalar(Graph *g, double v, Place place);     // f32, rank 0
+Node *graph_integer(Graph *g, int64_t v, Place place);   // i64, rank 0
+Node *graph_iota(Graph *g, int64_t n, Place place);      // i64[n]: 0, 1, ...
+// These return x itself where nothing changes.
+Node *graph_reshape(Graph *g, Node *x, Shape shape, Place place);
+Node *graph_expand(Graph *g, Node *x, Shape shape, Place place);
+Node *graph_permute(Graph *g, Node *x, const int64_t *axes, Place place); // x->shape.rank axes
+Node *graph_slice(Graph *g, Node *x, int axis, int64_t start, int64_t count, Place place);
+Node *graph_pad(Graph *g, Node *x, int axis, int64_t start, int64_t count, Place place);
+Node *graph_concat(Graph *g, Node *const *parts, int n, int axis, Place place);
+Node *graph_gather(Graph *g, Node *x, Node *ids, int axis, Place place);
+// op: a reduction over n_axes axes (ascending); n_axes -1: all.
+Node *graph_reduce(Graph *g, Op op, Node *x, const int64_t *axes, int n_axes, bool keep,
+                   Place place);
+Node *graph_matmul(Graph *g, Node *a, Node *b, bool ta, bool tb, Place place);
+
+// print.c
+// Stable text, one line a node: "%12 = matmul %3 %7 ta : f32[52, 64]  # h blocks.0 onetrans.pcvr:41". No
+// addresses: equal graphs give equal bytes.
 void graph_print(const Graph *g, FILE *f);
+void node_print(const Graph *g, const Node *n, FILE *f);
+// A mask as the language writes it: "j <= i and not in3[j]".
+const char *mask_text(Arena *a, const Mask *m);
 
 // shape.c
 int64_t shape_size(Shape s);
 bool shape_equal(Shape a, Shape b);
 Shape shape_of(int rank, const int64_t *dim);
-// "f32[52, 64]", allocated in mem
+// NumPy broadcasting; false when the extents do not fit.
+bool shape_broadcast(Shape a, Shape b, Shape *out);
+// C-order strides with which an operand of shape s is read at the positions of out (0 where it broadcasts).
+void shape_strides(Shape s, Shape out, int64_t *stride);
+// "f32[52, 64]", allocated in mem->perm
 const char *shape_text(Mem *mem, DType type, Shape s);
+const char *dtype_name(DType t);
 size_t node_bytes(const Node *n); // bytes of the value: 4, 8 or 1 an element
 
-// ops
-typedef struct Grad Grad; // differentiate's state, see differentiate.c
-typedef struct Value Value;
+// differentiate.c
+// Sets Param.unused: no differentiable path from the logits. On the elaborated graph, before any pass.
+void mark_unused(Graph *g);
+
+// ops.c - the table
+typedef struct Grad Grad; // differentiate's state, see ops.h
 typedef struct OpInfo {
     const char *name;
     int min_in, max_in; // max -1: any number
     RowRule row;
     int flags;
     // Checks operands and attributes and sets n->type and n->shape; false after reporting at n->place.
-    bool (*shape)(Graph *g, Node *n);
+    bool (*infer)(Graph *g, Node *n);
     // Given the adjoint dy of n, adds adjoints to its operands; NULL where OPF_GRAD is not set.
     void (*grad)(Grad *gr, Node *n, Node *dy);
-    // Floating-point operations of one evaluation (2 a multiply-add).
+    // Floating-point operations of one evaluation (2 a multiply-add); moves and integer work count nothing.
     double (*flops)(const Node *n);
+    const char *attrs; // names of the attributes it reads
 } OpInfo;
 extern const OpInfo op_info[OP_COUNT];
+// As the language writes it, for messages: "'@'", "'max'".
+const char *op_symbol(Op op);
+
+// ops_attend.c
+// Whether the mask of an attend or attend_back node lets query i see key j, both as numbered in the tensors as
+// written: 0 no, 1 yes, 2 depends on captured tensors.
+int mask_allows(const Node *n, int64_t i, int64_t j);
+// The value of an integer or boolean mask expression; tensor(arg, operand, index) reads a captured tensor.
+typedef int64_t mask_reader(void *arg, int64_t operand, int64_t index);
+int64_t mask_value(const Mask *m, int64_t i, int64_t j, mask_reader *tensor, void *arg);
+// Query and key pairs that may be allowed, a head and batch entry.
+double mask_pairs(const Node *n);
 
 #endif
