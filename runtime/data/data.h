@@ -39,7 +39,7 @@ typedef struct DataOptions {
 } DataOptions;
 
 typedef struct DataGroup {
-    int file, index;        // the file's number, the row group's number inside it
+    int file, index; // the file's number, the row group's number inside it
     int64_t rows;
     int64_t first, in_file; // the first row's number: global, inside the file
 } DataGroup;
@@ -72,11 +72,11 @@ typedef struct DataSplit {
 // name. valid_ratio lies in (0, 1), train_ratio in (0, 1]. The last max(1, floor(n
 // valid_ratio)) row groups validate; a train_ratio below 1 keeps that share of the
 // leading row groups, and validation starts right behind them.
-int data_split(const Data *d, const char *strategy, double valid_ratio, double train_ratio,
-               DataSplit *out, DataError *e);
+int data_split(const Data *d, const char *strategy, double valid_ratio,
+               double train_ratio, DataSplit *out, DataError *e);
 
 typedef enum DataSampler {
-    DATA_SCAN,        // file order, each row group cut into batches, the last of them short
+    DATA_SCAN, // file order, each row group cut into batches, the last of them short
     DATA_STEP_RANDOM, // each step draws one of the batches of a scan, weighted by its rows
     DATA_SWEEP,       // row_group_sweep: a scan through a shuffle buffer
     DATA_ORDER,       // rows as listed by the caller
@@ -89,15 +89,15 @@ typedef struct DataStreamOptions {
     int64_t batch_size;
     int first_group, end_group; // the row groups that are read (not for DATA_ORDER)
     DataSampler sampler;
-    int64_t buffer_batches;     // DATA_SWEEP: batches in the shuffle buffer; 0: no shuffling
-    uint64_t seed;              // of the sampler
-    const char *seed_dir;       // put before file names in seeds; NULL: the name alone counts
-    int64_t steps;              // batches until the end; 0: one sweep; over it, sweep again
-    const int64_t *order;       // DATA_ORDER: global row numbers, one batch behind the other
-    const int64_t *order_ends;  // [order_steps]: where each batch ends in `order`
+    int64_t buffer_batches; // DATA_SWEEP: batches in the shuffle buffer; 0: no shuffling
+    uint64_t seed;          // of the sampler
+    const char *seed_dir;   // put before file names in seeds; NULL: the name alone counts
+    int64_t steps;          // batches until the end; 0: one sweep; over it, sweep again
+    const int64_t *order;   // DATA_ORDER: global row numbers, one batch behind the other
+    const int64_t *order_ends; // [order_steps]: where each batch ends in `order`
     int64_t order_steps;
-    int threads;                // reader threads; 0: 1
-    int ready;                  // batches read ahead; 0: two a thread
+    int threads; // reader threads; 0: 1
+    int ready;   // batches read ahead; 0: two a thread
 } DataStreamOptions;
 
 // A batch stays valid until the next call on its stream.

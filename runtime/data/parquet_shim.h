@@ -78,12 +78,14 @@ typedef struct pcvr_parquet {
     // Decodes top-level columns of a row group; the stream's arrays have them in this
     // order.
     int (*read)(const pcvr_parquet_file *, int32_t group, const int32_t *columns,
-                int32_t n_columns, struct ArrowArrayStream *out, char *err, size_t err_size);
+                int32_t n_columns, struct ArrowArrayStream *out, char *err,
+                size_t err_size);
     // A new file, overwritten if it exists; `schema` is consumed.
     int (*create)(const char *path, struct ArrowSchema *schema, pcvr_parquet_writer **out,
                   char *err, size_t err_size);
     // Writes one row group; `batch` is consumed.
-    int (*write)(pcvr_parquet_writer *, struct ArrowArray *batch, char *err, size_t err_size);
+    int (*write)(pcvr_parquet_writer *, struct ArrowArray *batch, char *err,
+                 size_t err_size);
     // Ends the file and frees the writer, also when it fails. With err NULL the file is
     // only abandoned.
     int (*finish)(pcvr_parquet_writer *, char *err, size_t err_size);
