@@ -2,19 +2,17 @@
 
 #include "data_error.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 int
 data_fail(DataError *e, const char *format, ...)
 {
-    if (!e || e->text[0])
-        return -1;
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(e->text, sizeof e->text, format, ap);
-    va_end(ap);
-    for (char *c = e->text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    char text[sizeof e->text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    pcvr_fail(e, "%s", text);
     return -1;
 }

@@ -1,18 +1,14 @@
-// data_error.h - the text of a failure in the data library.
+// data_error.h - the text of a failure in the data library, the runtime's PcvrError.
 
 #ifndef PCVR_DATA_ERROR_H
 #define PCVR_DATA_ERROR_H
 
-#include <stdarg.h>
+#include "error.h"
 
-// Empty when nothing failed. The first failure is kept; a long text is cut at the end.
-typedef struct DataError {
-    char text[1024];
-} DataError;
+typedef PcvrError DataError;
 
-// Stores the text unless one is there already, and returns -1. Control characters, which
-// names from outside may hold, become '?', so that the text stays one line. `e` may be
-// NULL.
+// pcvr_fail for functions that return 0 or -1: stores the text unless one is there already, and
+// returns -1. `e` may be NULL.
 int data_fail(DataError *e, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
