@@ -77,7 +77,7 @@ int data_split(const Data *d, const char *strategy, double valid_ratio,
 
 typedef enum DataSampler {
     DATA_SCAN, // file order, each row group cut into batches, the last of them short
-    DATA_STEP_RANDOM, // each step draws one of the batches of a scan, weighted by its rows
+    DATA_STEP_RANDOM, // each step draws one batch of the scan, weighted by its rows
     DATA_SWEEP,       // row_group_sweep: a scan through a shuffle buffer
     DATA_ORDER,       // rows as listed by the caller
 } DataSampler;

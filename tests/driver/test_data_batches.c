@@ -360,8 +360,9 @@ test_oov(void **state)
     const json_t *all = json_object_get(expected, "oob_stats_full_pass");
     for (int threads = 1; threads <= 2; threads++) {
         Data *d = open_set("small", NULL);
-        DataStreamOptions o = {
-            .batch_size = 32, .end_group = data_n_groups(d), .threads = threads};
+        DataStreamOptions o = {.batch_size = threads == 1 ? 32 : 1000,
+                               .end_group = data_n_groups(d),
+                               .threads = threads};
         DataStream *s = open_stream(d, &o);
         while (next(s))
             ;
