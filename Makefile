@@ -2,11 +2,12 @@
 #
 # make          build/pcvrc and build/pcvr (after make deps)
 # make deps     missing Debian packages, the pinned pyarrow wheel; PYARROW=DIR takes another
-# make test     every test; T=pattern picks some, SAN=1 builds with sanitizers
+# make test     every test; T=pattern picks some, SAN=1 builds with the address and undefined
+#               behaviour sanitizers, SAN=thread with the thread sanitizer
 # make format   clang-format over the hand-written sources
 
 SAN ?=
-BUILD := $(if $(SAN),build-san,build)
+BUILD := $(if $(SAN),$(if $(filter thread,$(SAN)),build-tsan,build-san),build)
 CC ?= cc
 CXX ?= c++
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -14,7 +15,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototyp
 OPT ?= -O2 -g
 NUM := -ffp-contract=off -fno-math-errno
 comma := ,
-SANFLAGS := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+SANFLAGS := $(if $(filter thread,$(SAN)),-fsanitize=thread,$(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer))
 INC := -Icompiler -Iruntime -Iruntime/kernels -Iruntime/data -Iruntime/driver -I$(BUILD)
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE $(OPT) $(NUM) $(WARN) $(SANFLAGS) $(INC) $(CFLAGS)
 LIBS := -ljansson -lm -ldl -lpthread
@@ -110,12 +111,12 @@ endef
 $(foreach n,$(patsubst tests/numeric/isa/%.c,%,$(wildcard tests/numeric/isa/*.c)),$(eval $(call isa_test_rule,$n)))
 
 test: all $(TEST_BIN)
-	@BUILD=$(BUILD) T='$(T)' tests/run
+	@BUILD=$(BUILD) T='$(T)' PCVR_CFLAGS='$(SANFLAGS) $(PCVR_CFLAGS)' tests/run
 
 format:
 	clang-format -i $(wildcard compiler/*.[ch] runtime/*.[ch] runtime/*/*.[ch] tests/*/*.[ch])
 
 clean:
-	rm -rf build build-san
+	rm -rf build build-san build-tsan
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,104 @@
+// finish.c - the end of a step: lanes are added to parameter gradients.
+//
+// Dense: for each element, the lanes' accumulators of a use are summed as a fixed binary tree (lane l gets
+// lane l + 1, then l + 2, l + 4, ...), and the uses of a parameter are added in their order, from zero. Tables: rows of
+// all lanes' stores, lane by lane and store by store, are sorted by row and added in that order. Which
+// thread does an element changes nothing.
+
+#include <string.h>
+
+#include "runner.h"
+
+enum { BLOCK = 1024 }; // floats of a block: eight lanes of it stay in the first-level cache
+
+// Sums floats [at, at + n) of all lanes' accumulators into lane 0's.
+static void
+tree_sum(pcvr_runner *r, int64_t at, int64_t n)
+{
+    int64_t lanes = r->z.o.lanes;
+    for (int64_t stride = 1; stride < lanes; stride *= 2) {
+        for (int64_t l = 0; l + stride < lanes; l += 2 * stride) {
+            float *a = r->lanes[l].acc + at;
+            const float *b = r->lanes[l + stride].acc + at;
+            for (int64_t k = 0; k < n; k++)
+                a[k] += b[k];
+        }
+    }
+}
+
+// Elements [first, end) of a parameter's gradient gain what one use adds to them.
+static void
+use_add(pcvr_runner *r, const pcvr_use *u, int64_t first, int64_t end)
+{
+    float *grad = r->grads[u->param];
+    int64_t from = first > u->first ? first : u->first;
+    int64_t to = end < u->first + u->size ? end : u->first + u->size;
+    while (from < to) {
+        int64_t n = to - from < BLOCK ? to - from : BLOCK;
+        int64_t at = u->offset + from - u->first;
+        tree_sum(r, at, n);
+        const float *sum = r->lanes[0].acc + at;
+        for (int64_t k = 0; k < n; k++)
+            grad[from + k] += sum[k];
+        from += n;
+    }
+}
+
+// The thread's share of all dense gradient elements, counted over the parameters in order.
+static void
+finish_dense(pcvr_runner *r, int thread)
+{
+    const pcvr_module *m = r->m;
+    int64_t total = r->z.grad_bytes / 4, first, end, at = 0;
+    pcvr_lane_bounds(total / 16, r->z.o.threads, thread, &first, &end);
+    first *= 16;
+    end *= 16;
+    for (int p = 0; p < m->n_params; p++) {
+        if (r->grads[p] == NULL)
+            continue;
+        int64_t size = m->params[p].size, lines = pcvr_line_floats(size);
+        int64_t from = first > at ? first - at : 0;
+        int64_t to = end - at < size ? end - at : size;
+        at += lines;
+        if (from >= to)
+            continue;
+        memset(r->grads[p] + from, 0, (size_t)(to - from) * sizeof(float));
+        for (int u = 0; u < m->n_uses; u++)
+            if (m->uses[u].param == p)
+                use_add(r, &m->uses[u], from, to);
+    }
+}
+
+static void
+finish_table(pcvr_runner *r, int p, const PcvrWorker *w)
+{
+    const pcvr_module *m = r->m;
+    pcvr_sparse *out = &r->rows[p];
+    bool padding = (m->params[p].flags & PCVR_PARAM_PADDING) != 0;
+    int64_t n = 0;
+    if (out->ids == NULL)
+        return;
+    for (int l = 0; l < r->z.o.lanes; l++)
+        for (int k = 0; k < m->n_stores; k++)
+            if (m->stores[k].param == p)
+                n = pcvr_rows_list(&r->lanes[l].stores[k], padding, w->touched, n);
+    out->n = pcvr_rows_merge(w->touched, w->room, n, out->width, (int64_t *)out->ids,
+                             (float *)out->values);
+}
+
+static void
+finish_thread(void *arg, int thread)
+{
+    pcvr_runner *r = arg;
+    finish_dense(r, thread);
+    int tables = 0;
+    for (int p = 0; p < r->m->n_params; p++)
+        if (r->rows[p].ids != NULL && tables++ % r->z.o.threads == thread)
+            finish_table(r, p, &r->workers[thread]);
+}
+
+void
+pcvr_finish(pcvr_runner *r)
+{
+    pcvr_pool_run(r->pool, finish_thread, r);
+}
