@@ -95,7 +95,7 @@ v_tanh(v_f32 x)
     const v_f32 near = v_fma(v_mul(q, s), x, x);
     const v_f32 e = v_exp(v_add(t, t));
     const v_f32 far = v_sub(one, v_div(v_set1(2.0f), v_add(e, one)));
-    return v_blend(v_lt(t, v_set1(0.625f)), near, v_copysign(far, x));
+    return v_copysign(v_blend(v_lt(t, v_set1(0.625f)), near, far), x);
 }
 
 // 1 / (1 + e^-x), 3 ulp, the subnormal tail included.

@@ -99,7 +99,7 @@ kt_ulps(float a, double truth)
 int KERNEL_GROUP(gemm)(void);
 int KERNEL_GROUP(vmath)(void);
 int KERNEL_GROUP(rows)(void);
-int KERNEL_GROUP(random)(void);
+int KERNEL_GROUP(random_bits)(void);
 int KERNEL_GROUP(attend)(void);
 
 #endif
