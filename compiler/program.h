@@ -10,6 +10,7 @@
 #define PCVRC_PROGRAM_H
 
 #include "ast.h"
+#include "names.h"
 
 typedef enum DeclKind { DECL_CONFIG, DECL_LET, DECL_FN, DECL_LAYER } DeclKind;
 
@@ -32,8 +33,7 @@ typedef struct Program {
     const Ast *model;             // AST_MODEL; NULL only when pcvrc_load failed
     Array(const Ast *) trees;     // AST_FILE of each file read, imported ones first
     Array(const char *) files;    // paths of the files read, the model's first (for -MD)
-    const Decl **index;           // hash of decls by name
-    size_t index_size;
+    NameMap index;                // of decls, by name
 } Program;
 
 // Reads a model file and its imports (beside the importing file, then each -I
