@@ -48,7 +48,9 @@ check_product(const Case *c)
     const int bt = c->form == NT || c->form == PACKED;
     const int br = bt ? c->N : c->K, bc = bt ? c->K : c->N;
     const ptrdiff_t lda = ac + c->pad[0], ldb = bc + c->pad[1], ldc = c->N + c->pad[3];
-    const ptrdiff_t lds = c->start == BIAS ? 0 : c->start == ACCUMULATE ? ldc : c->N + c->pad[2];
+    const ptrdiff_t lds = c->start == BIAS         ? 0
+                          : c->start == ACCUMULATE ? ldc
+                                                   : c->N + c->pad[2];
     const ptrdiff_t nc = kt_extent(c->M, c->N, ldc);
     float *A = kt_floats(kt_extent(ar, ac, lda)), *B = kt_floats(kt_extent(br, bc, ldb));
     float *C = kt_floats(nc), *old = kt_floats(nc);

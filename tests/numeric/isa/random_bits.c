@@ -26,13 +26,15 @@ test_dropout_matches_runtime(void **state)
 {
     (void)state;
     static const double ps[] = {0.0, 0.1, 0.5, 0.9999, 1.0};
-    static const uint64_t starts[] = {0, 1, 7, 8, 13, 4096, 100003, 0xfffffff5u, 0x1fffffff3u};
+    static const uint64_t starts[] = {0,    1,      7,           8,           13,
+                                      4096, 100003, 0xfffffff5u, 0x1fffffff3u};
     int dropped = 0, kept = 0;
     for (size_t i = 0; i < sizeof ps / sizeof *ps; i++)
         for (size_t s = 0; s < sizeof starts / sizeof *starts; s++) {
             const int n = s % 2 ? kt_int(1, 70) : kt_int(500, 1300);
             const k_drop d = drop_of(ps[i]);
-            float *x = kt_floats(n), *y = kt_floats(n), *z = kt_floats(n), *f = kt_floats(n);
+            float *x = kt_floats(n), *y = kt_floats(n), *z = kt_floats(n),
+                  *f = kt_floats(n);
             float *z0 = memcpy(kt_floats(n), z, (size_t)n * sizeof *z);
             uint8_t *c = malloc((size_t)n);
             assert_non_null(c);
