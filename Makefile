@@ -4,6 +4,7 @@
 # make deps     missing Debian packages, the pinned pyarrow wheel; PYARROW=DIR takes another
 # make test     every test; T=pattern picks some, SAN=1 builds with the address and undefined
 #               behaviour sanitizers, SAN=thread with the thread sanitizer
+# make bench-kernels  rates of the CPU kernels
 # make format   clang-format over the hand-written sources
 
 SAN ?=
@@ -20,7 +21,7 @@ INC := -Icompiler -Iruntime -Iruntime/kernels -Iruntime/data -Iruntime/driver -I
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE $(OPT) $(NUM) $(WARN) $(SANFLAGS) $(INC) $(CFLAGS)
 LIBS := -ljansson -lm -ldl -lpthread
 
-.PHONY: all test format clean deps
+.PHONY: all test format clean deps bench-kernels
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -109,6 +110,14 @@ define isa_test_rule
 $(BUILD)/tests/numeric_kernels_$1: $(foreach i,scalar avx2 avx512,$(BUILD)/tests/numeric/isa/$1.$i.o)
 endef
 $(foreach n,$(patsubst tests/numeric/isa/%.c,%,$(wildcard tests/numeric/isa/*.c)),$(eval $(call isa_test_rule,$n)))
+
+# Rates of the CPU kernels for each instruction set this machine has.
+bench-kernels: $(foreach i,scalar avx2 avx512,$(BUILD)/bench/kernels.$i)
+	@for i in scalar avx2 avx512; do case $$i in scalar) f=.;; avx2) f=' avx2';; *) f=' avx512vl';; esac; \
+	    if grep -q "$$f" /proc/cpuinfo; then $(BUILD)/bench/kernels.$$i; fi; done
+$(BUILD)/bench/kernels.%: $(BUILD)/tests/bench/bench_kernels.%.o
+	@mkdir -p $(@D)
+	$(CC) $(SANFLAGS) -o $@ $< $(LIBS)
 
 test: all $(TEST_BIN)
 	@BUILD=$(BUILD) T='$(T)' PCVR_CFLAGS='$(SANFLAGS) $(PCVR_CFLAGS)' tests/run
