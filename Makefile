@@ -38,6 +38,8 @@ DRIVER_OBJ := $(DRIVER_SRC:%.c=$(BUILD)/%.o)
 TEST_BIN := $(foreach t,$(TEST_SRC),$(BUILD)/tests/$(word 2,$(subst /, ,$t))_$(patsubst test_%.c,%,$(notdir $t)))
 
 ARCHIVES := $(if $(COMPILER_OBJ),$(BUILD)/libpcvrc.a) $(if $(RUNTIME_OBJ),$(BUILD)/libpcvr.a)
+# The driver without its main, so that tests can link it.
+DRIVER_LIB := $(if $(filter-out runtime/driver/main.c,$(DRIVER_SRC)),$(BUILD)/libdriver.a)
 PROGRAMS := $(if $(wildcard compiler/pcvrc.c),$(BUILD)/pcvrc) $(if $(DRIVER_OBJ),$(BUILD)/pcvr)
 
 # What the build needs. The wheel and the Parquet library are shared with SAN=1 builds.
@@ -83,14 +85,17 @@ $(BUILD)/libpcvr.a: $(RUNTIME_OBJ)
 	ar rcs $@ $^
 $(BUILD)/pcvrc: $(BUILD)/compiler/pcvrc.o $(ARCHIVES)
 	$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
-$(BUILD)/pcvr: $(DRIVER_OBJ) $(ARCHIVES)
-	$(CC) $(SANFLAGS) -o $@ $(DRIVER_OBJ) $(ARCHIVES) $(LIBS)
+$(BUILD)/libdriver.a: $(filter-out $(BUILD)/runtime/driver/main.o,$(DRIVER_OBJ))
+	@rm -f $@
+	ar rcs $@ $^
+$(BUILD)/pcvr: $(BUILD)/runtime/driver/main.o $(DRIVER_LIB) $(ARCHIVES)
+	$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
 
 # One program for each tests/<kind>/test_<name>.c, named <kind>_<name>.
 define test_rule
-$(BUILD)/tests/$(word 2,$(subst /, ,$1))_$(patsubst test_%.c,%,$(notdir $1)): $(BUILD)/$(1:.c=.o) $(ARCHIVES)
+$(BUILD)/tests/$(word 2,$(subst /, ,$1))_$(patsubst test_%.c,%,$(notdir $1)): $(BUILD)/$(1:.c=.o) $(DRIVER_LIB) $(ARCHIVES)
 	@mkdir -p $$(@D)
-	$(CC) $(SANFLAGS) -o $$@ $$(filter %.o,$$^) $(ARCHIVES) -lcmocka $(LIBS)
+	$(CC) $(SANFLAGS) -o $$@ $$(filter %.o,$$^) $(DRIVER_LIB) $(ARCHIVES) -lcmocka $(LIBS)
 endef
 $(foreach t,$(TEST_SRC),$(eval $(call test_rule,$t)))
 
