@@ -27,6 +27,7 @@ enum {
     K_GEMM_DEPTH = 256,                  // k a pass: a panel of B stays near the core
     K_GEMM_WIDE = K_MAX_NV * PCVR_VL,    // columns of a panel
     K_GEMM_NT_DEPTH = 128,
+    K_GEMM_COPIES = PCVR_VL == 8, // narrow panels thrash the first cache: copy the tall ones
 };
 
 // Columns of the next panel: wider when few rows leave registers free.
@@ -55,12 +56,26 @@ k_gemm_panel(int M, int N, const k_tile *whole)
     }
 }
 
+// Lays the panel's rows of B side by side in `panel` [K_GEMM_DEPTH][K_GEMM_WIDE].
+static inline void
+k_gemm_copy_panel(int wide, k_tile *t, float *panel)
+{
+    for (int k = 0; k < t->K; k++)
+        K_EACH(j, lanes, wide, {
+            const v_f32 x = v_load_n(t->b + k * t->ldb + j, lanes);
+            v_store_n(panel + k * K_GEMM_WIDE + j, lanes, x);
+        });
+    t->b = panel;
+    t->ldb = K_GEMM_WIDE;
+}
+
 // A's element (i, k) is a[i * ars + k * acs].
 K_FN void
 k_gemm_strided(int M, int N, int K, const float *A, ptrdiff_t ars, ptrdiff_t acs,
                const float *B, ptrdiff_t ldb, const float *S, ptrdiff_t lds, float *C,
                ptrdiff_t ldc)
 {
+    float panel[K_GEMM_COPIES ? K_GEMM_DEPTH * K_GEMM_WIDE : 1];
     for (int k0 = 0; k0 == 0 || k0 < K; k0 += K_GEMM_DEPTH) {
         int wide;
         for (int j = 0; j < N; j += wide) {
@@ -72,6 +87,8 @@ k_gemm_strided(int M, int N, int K, const float *A, ptrdiff_t ars, ptrdiff_t acs
             t.c = C + j;
             t.s = k0 ? C + j : S ? S + j : NULL;
             t.lds = k0 ? ldc : lds;
+            if (K_GEMM_COPIES && M >= 128 && K >= 256)
+                k_gemm_copy_panel(wide, &t, panel);
             k_gemm_panel(M, wide, &t);
         }
     }
