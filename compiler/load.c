@@ -19,12 +19,17 @@
 #define PCVRC_MODELDIR "/usr/local/share/pcvrc/models"
 #endif
 
+typedef struct Import {
+    int file; // into Loader.files
+    const Ast *ast;
+} Import;
+
 typedef struct File {
     uint32_t source;
     const Ast *tree;
-    bool loading;       // an import of it now is a cycle
-    Array(int) imports; // files
-    bool *reaches;      // for each file: imported by this one, directly or not
+    bool loading; // an import of it now is a cycle
+    Array(Import) imports;
+    bool *reaches; // for each file: imported by this one, directly or not
 } File;
 
 // One declaration, setting or model as one file gives it.
@@ -154,7 +159,8 @@ load_import(Loader *l, int importer, const Ast *import)
         file = source ? load_file(l, source, import->name_place) : -1;
     }
     if (file >= 0)
-        array_push(&l->mem->perm, &l->files.v[importer].imports, file);
+        array_push(&l->mem->perm, &l->files.v[importer].imports,
+                   ((Import){file, import}));
 }
 
 enum { MAX_IMPORT_DEPTH = 200 };
@@ -193,8 +199,8 @@ find_reach(Loader *l)
         File *f = &l->files.v[l->order.v[i]];
         f->reaches = arena_array(&l->mem->perm, bool, l->files.n);
         for (int k = 0; k < f->imports.n; k++) {
-            const File *g = &l->files.v[f->imports.v[k]];
-            f->reaches[f->imports.v[k]] = true;
+            const File *g = &l->files.v[f->imports.v[k].file];
+            f->reaches[f->imports.v[k].file] = true;
             for (int j = 0; j < l->files.n; j++)
                 f->reaches[j] = f->reaches[j] || g->reaches[j];
         }
@@ -278,6 +284,26 @@ outranks(const Loader *l, const Entry *a, const Entry *b)
     return l->files.v[a->file].reaches[b->file];
 }
 
+// The import by which the first file that knows two others learns of the second; NULL
+// if none does.
+static const Ast *
+joining_import(const Loader *l, int one, int other)
+{
+    for (int i = 0; i < l->order.n; i++) {
+        const File *f = &l->files.v[l->order.v[i]];
+        if (!f->reaches[one] || !f->reaches[other])
+            continue;
+        const Ast *last = NULL;
+        for (int k = 0; k < f->imports.n; k++) {
+            int file = f->imports.v[k].file;
+            if (file == other || l->files.v[file].reaches[other])
+                last = f->imports.v[k].ast;
+        }
+        return last;
+    }
+    return NULL;
+}
+
 // The entry of a name that outranks all others; NULL and an error if there is none.
 static const Entry *
 winner(const Loader *l, int first, const char *what)
@@ -290,11 +316,13 @@ winner(const Loader *l, int first, const char *what)
         const Entry *e = &l->entries.v[i];
         if (e == best || outranks(l, best, e))
             continue;
-        diag_error(l->diag, e->place,
-                   "%s '%s' stands in two imported files, neither importing the other",
-                   what, e->decl.name);
-        diag_note(l->diag, best->place,
-                  "the other is here; the file that imports both may decide");
+        const Ast *import = joining_import(l, best->file, e->file);
+        diag_error(l->diag, import ? import->name_place : e->place,
+                   "two imported files %s '%s', neither importing the other", what,
+                   e->decl.name);
+        diag_note(l->diag, best->place, "one stands here");
+        diag_note(l->diag, e->place,
+                  "another here; the file that imports both may decide");
         return NULL;
     }
     return best;
@@ -347,7 +375,7 @@ merge_decls(Loader *l)
         }
     }
     for (int i = 0; i < l->firsts.n; i++) {
-        const Entry *e = winner(l, l->firsts.v[i], "a declaration of");
+        const Entry *e = winner(l, l->firsts.v[i], "declare");
         if (!e)
             continue;
         bool config = e->decl.kind == DECL_CONFIG;
@@ -373,7 +401,7 @@ merge_train(Loader *l)
         }
     }
     for (int i = 0; i < l->firsts.n; i++) {
-        const Entry *e = winner(l, l->firsts.v[i], "the setting");
+        const Entry *e = winner(l, l->firsts.v[i], "set");
         if (e)
             array_push(&l->mem->perm, &l->program->train, e->decl.ast);
     }
@@ -400,7 +428,7 @@ merge_model(Loader *l)
                    "no model: neither this file nor one it imports declares one");
         return;
     }
-    const Entry *e = winner(l, l->firsts.v[0], "a declaration of");
+    const Entry *e = winner(l, l->firsts.v[0], "declare");
     l->program->model = e ? e->decl.ast : NULL;
 }
 

@@ -133,13 +133,13 @@ static const Family families[] = {
 
 // "a name, ':' or '['", from the tokens that could stand.
 static const char *
-expected_text(Parser *ps, const bool *expected)
+expected_text(Parser *ps, const void *parser)
 {
     bool left[N_TOKENS];
     const char *names[N_TOKENS];
     int n = 0;
     for (int t = 0; t < N_TOKENS; t++)
-        left[t] = expected[t] && token_names[t];
+        left[t] = token_names[t] && parser_could_stand(parser, t);
     for (size_t f = 0; f < sizeof families / sizeof families[0]; f++) {
         if (!left[families[f].sign])
             continue;
@@ -174,7 +174,7 @@ is_closing(int code)
 }
 
 void
-parse_unexpected(Parser *ps, Token found, const bool *expected)
+parse_unexpected(Parser *ps, const void *parser, Token found)
 {
     const char *what =
         found.code == 0 ? token_names[0]
@@ -185,9 +185,9 @@ parse_unexpected(Parser *ps, Token found, const bool *expected)
     Place p = found.place;
     if (found.code == 0 && ps->last.place.file) // point behind the last token
         p = (Place){ps->file, ps->last.place.offset + ps->last.place.length, 1};
-    diag_error(ps->diag, p, "expected %s, found %s", expected_text(ps, expected), what);
+    diag_error(ps->diag, p, "expected %s, found %s", expected_text(ps, parser), what);
     ps->stopped = true;
-    if (is_reserved(found.code) && expected[TK_NAME])
+    if (is_reserved(found.code) && parser_could_stand(parser, TK_NAME))
         diag_note(ps->diag, p, "%s is a reserved word and cannot be a name", what);
     if ((found.code == 0 || is_closing(found.code)) && ps->open.n) {
         Token t = ps->open.v[ps->open.n - 1];
@@ -221,6 +221,11 @@ parse_tokens(Parser *ps, void *parser)
             break;
         bool was_stopped = ps->stopped; // by a fault in `next`: `t` is parsed first
         ps->stopped = false;
+        if (!parser_could_stand(parser,
+                                t.code)) { // before the parser reduces anything for it
+            parse_unexpected(ps, parser, t);
+            break;
+        }
         pcvrc_parse(parser, t.code, t, ps);
         if (ps->stopped || was_stopped || t.code == 0) {
             ps->stopped = true;

@@ -34,12 +34,14 @@ Token lexer_next(Parser *ps);
 Token lex_token(Parser *ps, int code, const char *start, const char *end);
 Token lex_fault(Parser *ps, Place p, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-void parse_unexpected(Parser *ps, Token found, const bool *expected);
+void parse_unexpected(Parser *ps, const void *parser, Token found);
 
 // parser.y, made by lemon.
 void *pcvrc_parseAlloc(void *(*allocate)(size_t));
 void pcvrc_parse(void *parser, int code, Token t, Parser *ps);
 void pcvrc_parseFree(void *parser, void (*release)(void *));
+// Whether a token could stand next.
+bool parser_could_stand(const void *parser, int token);
 
 // ast.c: construction, one function for each form of the grammar; kids in the order of
 // ast.h.

@@ -13,9 +13,6 @@
 
 // A syntax error ends the parse, so nothing is ever resumed.
 #define YYNOERRORRECOVERY
-
-struct yyParser;
-static bool could_stand(const struct yyParser *p, int token);
 }
 
 // The functions are pcvrc_parse(), pcvrc_parseAlloc(), pcvrc_parseFree().
@@ -44,10 +41,7 @@ static bool could_stand(const struct yyParser *p, int token);
 %right    POW.
 
 %syntax_error {
-    bool expected[YYNTOKEN];
-    for (int t = 0; t < YYNTOKEN; t++)
-        expected[t] = could_stand(yypParser, t);
-    parse_unexpected(ps, TOKEN, expected);
+    parse_unexpected(ps, yypParser, TOKEN);
 }
 %stack_overflow {
     lex_fault(ps, ps->last.place, "nested too deeply for the memory there is");
@@ -307,54 +301,43 @@ clauses(A) ::= clauses(L) IF(I) expr(E).
 // ---- expected tokens ----------------------------------------------------------------
 
 %code {
-// The action of a state for a token, without default reductions of other tokens.
+// The action of a state for a token.
 static YYACTIONTYPE
 action_of(YYACTIONTYPE state, int token)
 {
     if (state > YY_MAX_SHIFT)
         return state;
     int i = yy_shift_ofst[state] + token;
-    if (i >= 0 && i < (int)YY_NLOOKAHEAD && yy_lookahead[i] == token)
-        return yy_action[i];
-    return yy_default[state];
+    return yy_lookahead[i] == token ? yy_action[i] : yy_default[state];
 }
 
-// Plays the parser forward on a copy of its states until the token is shifted or
-// refused: a merged
-// LALR state may allow a reduction whose end then refuses the token.
-static bool
-could_stand(const yyParser *p, int token)
+enum { MAX_TRIAL = 64 }; // states above the real stack; empty rules alone add any
+
+// Plays the parser forward without touching it until the token is shifted or refused: a
+// merged LALR
+// state may allow a reduction after which the token is refused. The states are the
+// lowest n_real of
+// the parser's own, and `above` on top of them.
+bool
+parser_could_stand(const void *parser, int token)
 {
-    int n = (int)(p->yytos - p->yystack) + 1;
-    YYACTIONTYPE *s = malloc(((size_t)n + 2) * sizeof *s);
-    if (!s)
-        return false;
-    for (int i = 0; i < n; i++)
-        s[i] = p->yystack[i].stateno;
-    bool ok = false;
-    for (;;) {
-        YYACTIONTYPE a = action_of(s[n - 1], token);
-        if (a >= YY_MIN_REDUCE) {
-            int rule = a - YY_MIN_REDUCE;
-            n += yyRuleInfoNRhs[rule]; // minus the length of the rule's right side
-            if (n < 1)
-                break;
-            YYACTIONTYPE to = yy_find_reduce_action(s[n - 1], yyRuleInfoLhs[rule]);
-            if (to == YY_ACCEPT_ACTION) {
-                ok = token == 0;
-                break;
-            }
-            YYACTIONTYPE *more = realloc(s, ((size_t)n + 2) * sizeof *s);
-            if (!more)
-                break;
-            s = more;
-            s[n++] = to;
-            continue;
-        }
-        ok = a <= YY_MAX_SHIFTREDUCE || a == YY_ACCEPT_ACTION;
-        break;
+    const yyParser *p = parser;
+    YYACTIONTYPE above[MAX_TRIAL];
+    int n_real = (int)(p->yytos - p->yystack) + 1, n = 0;
+    while (n < MAX_TRIAL) {
+        YYACTIONTYPE top = n ? above[n - 1] : p->yystack[n_real - 1].stateno;
+        YYACTIONTYPE a = action_of(top, token);
+        if (a < YY_MIN_REDUCE)
+            return a <= YY_MAX_SHIFTREDUCE || a == YY_ACCEPT_ACTION;
+        int rule = a - YY_MIN_REDUCE;
+        int pop = -yyRuleInfoNRhs[rule];
+        n_real -= pop > n ? pop - n : 0;
+        n -= pop < n ? pop : n;
+        top = n ? above[n - 1] : p->yystack[n_real - 1].stateno;
+        above[n++] = yy_find_reduce_action(top, yyRuleInfoLhs[rule]);
+        if (above[n - 1] == YY_ACCEPT_ACTION)
+            return token == 0;
     }
-    free(s);
-    return ok;
+    return true;
 }
 }
