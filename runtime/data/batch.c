@@ -1,15 +1,15 @@
 // batch.c - converts rows of decoded row groups to the tensors of a batch.
 //
-//   ids     null, ids <= 0 and ids >= the vocabulary become 0, which is what missing means;
-//           lists keep their first dim elements
-//   dense   lists keep their first dim elements; null, not a number and infinite become 0 and
-//           are missing
-//   events  each side feature keeps its first L elements; the length is the longest of them
+//   ids     null, ids <= 0 and ids >= the vocabulary become 0, which is what missing
+//           means; lists keep their first dim elements
+//   dense   lists keep their first dim elements; null, not a number and infinite become 0
+//           and are missing
+//   events  each side feature keeps its first L elements; the longest of them is the length
 //   strict  events keep the last L positions whose time lies before the request
 //   label   1 where label_type is 2
 //
-// Rows may come from anywhere: they are gathered group by group, so that a thread holds one
-// group at a time.
+// Rows may come from anywhere: they are gathered group by group, so that a thread
+// holds one group at a time.
 
 #include "data_internal.h"
 

@@ -7,8 +7,8 @@
 
 typedef PcvrError DataError;
 
-// pcvr_fail for functions that return 0 or -1: stores the text unless one is there already, and
-// returns -1. `e` may be NULL.
+// pcvr_fail for functions that return 0 or -1: stores the text unless one is there
+// already, and returns -1. `e` may be NULL.
 int data_fail(DataError *e, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string>
@@ -73,8 +74,8 @@ reader_properties()
 arrow::Result<std::unique_ptr<parquet::arrow::FileReader>>
 make_reader(const pcvr_parquet_file *f)
 {
-    ARROW_ASSIGN_OR_RAISE(auto in, arrow::io::ReadableFile::Open(
-                                       f->path, arrow::system_memory_pool()));
+    ARROW_ASSIGN_OR_RAISE(
+        auto in, arrow::io::ReadableFile::Open(f->path, arrow::system_memory_pool()));
     auto raw = parquet::ParquetFileReader::Open(in, reader_properties(), f->metadata);
     parquet::ArrowReaderProperties properties(/*use_threads=*/false);
     properties.set_pre_buffer(false);
@@ -251,14 +252,29 @@ shim_finish(pcvr_parquet_writer *w, char *err, size_t err_size)
 }
 
 const pcvr_parquet functions = {
-    PCVR_PARQUET_ABI, shim_open,   shim_close, shim_n_groups, shim_group_rows,
-    shim_schema,      shim_read,   shim_create, shim_write,   shim_finish,
+    PCVR_PARQUET_ABI, shim_open, shim_close,  shim_n_groups, shim_group_rows,
+    shim_schema,      shim_read, shim_create, shim_write,    shim_finish,
 };
+
+// The C interface of Arrow takes its structures from the default pool whatever pool a
+// caller names. The first use decides which one that is; the environment is left as it
+// was.
+void
+choose_default_pool()
+{
+    static const char name[] = "ARROW_DEFAULT_MEMORY_POOL";
+    if (std::getenv(name))
+        return;
+    setenv(name, "system", 1);
+    arrow::default_memory_pool();
+    unsetenv(name);
+}
 
 } // namespace
 
 extern "C" __attribute__((visibility("default"))) const pcvr_parquet *
 pcvr_parquet_functions(void)
 {
+    choose_default_pool();
     return &functions;
 }

@@ -1,4 +1,5 @@
-// test_data_batches.c - rows to batches against the reference's: tensors, splits, orders, counts.
+// test_data_batches.c - rows to batches against the reference's: tensors, splits,
+// orders, counts.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -117,8 +118,8 @@ check_batch(const Data *d, const DataBatch *b, const char *name)
     free(path);
 }
 
-// Runs a stream against a recorded part: sizes of the batches, row order, the first batches.
-// Gives the number of batches whose tensors were compared.
+// Runs a stream against a recorded part: sizes of the batches, row order, the first
+// batches. Gives the number of batches whose tensors were compared.
 static int
 check_part(Data *d, const DataStreamOptions *o, const json_t *part)
 {
@@ -391,7 +392,8 @@ test_oov(void **state)
     json_decref(expected);
 }
 
-// The first offence in the stream's order is the one that is named, whatever the threads do.
+// The first offence in the stream's order is the one that is named, whatever the
+// threads do.
 static void
 test_strict_ids(void **state)
 {

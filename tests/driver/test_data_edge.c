@@ -1,4 +1,5 @@
-// test_data_edge.c - files with one odd column each: what is read, and what is refused by name.
+// test_data_edge.c - files with one odd column each: what is read, and what is refused
+// by name.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,8 @@
 #include "data.h"
 #include "data_test.h"
 
-// Reads a case's file in one batch. 1 with the stream and its set open, or -1 with the error.
+// Reads a case's file in one batch. 1 with the stream and its set open, or -1 with the
+// error.
 static int
 read_case(const char *file, bool inference, Data **d, DataStream **s, const DataBatch **b,
           DataError *e)
@@ -49,7 +51,8 @@ json_value(const json_t *j)
     return json_is_boolean(j) ? json_is_true(j) : json_number_value(j);
 }
 
-// Compares nested lists, flattened, with values that `get` reads; gives how many there were.
+// Compares nested lists, flattened, with values that `get` reads; gives how many there
+// were.
 typedef double get_fn(const void *data, size_t i);
 
 static size_t
@@ -127,7 +130,8 @@ check_case(const char *name, const json_t *want, const DataBatch *b)
     }
 }
 
-// What is refused although the reference may read it, or refused as there: the message's parts.
+// What is refused although the reference may read it, or refused as there: the
+// message's parts.
 static const struct {
     const char *name, *message;
 } refused[] = {
@@ -183,7 +187,8 @@ test_cases(void **state)
             check_case(name, want, b);
             read++;
         } else {
-            // The reference fails here; the other columns of these files are the usual ones.
+            // The reference fails here; the other columns of these files are the usual
+            // ones.
             if (rc != 1)
                 fail_msg("%s: %s", name, e.text);
             better++;

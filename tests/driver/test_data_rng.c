@@ -81,7 +81,8 @@ test_pcg64(void **state)
     assert_true(n >= 20);
 }
 
-// Draws stay in range and every value of a small range comes up, for ranges that reject often.
+// Draws stay in range and every value of a small range comes up, for ranges that
+// reject often.
 static void
 test_below_range(void **state)
 {
