@@ -55,7 +55,7 @@ fault(Elab *e, Place p, const char *fmt, ...)
 }
 
 bool
-step(Elab *e, int64_t n, Place p)
+count_steps(Elab *e, int64_t n, Place p)
 {
     if (e->stop)
         return false;
@@ -248,33 +248,6 @@ set_results(Elab *e, Value v, Place p)
         fault(e, p, "a model needs a logit, found %s", node_text(e, e->g->logits));
 }
 
-static void
-mark(Node *n, bool *used)
-{
-    for (int k = 0; k < n->n_in; k++)
-        n->in[k]->user = n->in[k];
-    if (n->op == OP_PARAM)
-        used[n->a.index] = true;
-}
-
-// A parameter is unused when no logit depends on it. Nodes stand behind their operands.
-static void
-mark_unused(Graph *g)
-{
-    bool *used = arena_array(&g->mem->perm, bool, g->n_params);
-    for (int k = 0; k < g->n_nodes; k++)
-        g->nodes[k]->user = NULL;
-    if (g->logits)
-        g->logits->user = g->logits;
-    for (int k = g->n_nodes - 1; k >= 0; k--)
-        if (g->nodes[k]->user)
-            mark(g->nodes[k], used);
-    for (int k = 0; k < g->n_params; k++)
-        g->params[k].unused = !used[k];
-    for (int k = 0; k < g->n_nodes; k++)
-        g->nodes[k]->user = NULL;
-}
-
 Graph *
 elaborate(Mem *mem, Diag *diag, const Program *program, const Config *config, const Schema *schema)
 {
@@ -302,7 +275,7 @@ elaborate(Mem *mem, Diag *diag, const Program *program, const Config *config, co
         diag_error(diag, program->model->place, "the model gives no logits");
         return NULL;
     }
-    mark_unused(e->g);
     graph_compact(e->g);
+    mark_unused(e->g);
     return e->g;
 }

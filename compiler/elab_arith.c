@@ -36,7 +36,7 @@ beside(Elab *e, Value v, DType t, const char *what, Place p)
 }
 
 bool
-promote(Elab *e, Value a, Value b, Node **x, Node **y, const char *what, Place p)
+elab_promote(Elab *e, Value a, Value b, Node **x, Node **y, const char *what, Place p)
 {
     DType t = is_tensor(a)                                ? value_type(a)
             : is_tensor(b)                              ? value_type(b)
@@ -57,7 +57,7 @@ promote(Elab *e, Value a, Value b, Node **x, Node **y, const char *what, Place p
 // ---- unary -----------------------------------------------------------------------------------------
 
 Value
-unary(Elab *e, AstOper op, Value v, Place p)
+value_unary(Elab *e, AstOper op, Value v, Place p)
 {
     if (v.kind == V_ERROR)
         return v;
@@ -69,11 +69,11 @@ unary(Elab *e, AstOper op, Value v, Place p)
     if (x && (op == OPER_NOT) != (x->type == DT_BOOL))
         return fault(e, p, "'%s' needs %s, found %s", ast_oper_text(op),
                      op == OPER_NOT ? "bool" : "f32 or i64", node_text(e, x));
-    return value_node(emit1(e, op == OPER_NOT ? OP_NOT : OP_NEG, x, p));
+    return value_node(elab_emit1(e, op == OPER_NOT ? OP_NOT : OP_NEG, x, p));
 }
 
 Value
-transpose(Elab *e, Value v, Place p)
+value_transpose(Elab *e, Value v, Place p)
 {
     Node *x = to_node(e, v, p);
     if (!x)
@@ -86,7 +86,7 @@ transpose(Elab *e, Value v, Place p)
         axes[k] = k;
     axes[rank - 2] = rank - 1;
     axes[rank - 1] = rank - 2;
-    return value_node(emit(e, OP_PERMUTE, &x, 1, (Attr){.n_list = rank, .list = axes}, p));
+    return value_node(elab_emit(e, OP_PERMUTE, &x, 1, (Attr){.n_list = rank, .list = axes}, p));
 }
 
 // ---- products --------------------------------------------------------------------------------------
@@ -150,11 +150,11 @@ matrix_product(Elab *e, Node *x, Node *y, Place p)
         a.tb = true;
     }
     Node *in[2] = {x, y};
-    return emit(e, OP_MATMUL, in, 2, a, p);
+    return elab_emit(e, OP_MATMUL, in, 2, a, p);
 }
 
 Value
-matmul(Elab *e, Value a, Value b, Place p)
+value_matmul(Elab *e, Value a, Value b, Place p)
 {
     Node *x = to_node(e, a, p), *y = to_node(e, b, p);
     if (!x || !y)
@@ -187,7 +187,7 @@ power(Elab *e, Value a, Value b, Place p)
     if (!value_is_number(b))
         return fault(e, p, "'**' needs a constant exponent, found %s", value_what(e->mem, b));
     Node *x = to_typed(e, a, DT_F32, "the base of '**'", p);
-    return value_node(emit(e, OP_POW, &x, 1, (Attr){.p = value_number(b)}, p));
+    return value_node(elab_emit(e, OP_POW, &x, 1, (Attr){.p = value_number(b)}, p));
 }
 
 typedef struct Rule {
@@ -230,22 +230,22 @@ tensor_binary(Elab *e, AstOper op, Value a, Value b, Place p)
         r++;
     const char *what = arena_printf(&e->mem->perm, "'%s'", ast_oper_text(op));
     Node *x, *y;
-    if (!promote(e, a, b, &x, &y, what, p))
+    if (!elab_promote(e, a, b, &x, &y, what, p))
         return poison;
     if (!(r->types & 1 << x->type))
         return fault(e, p, "%s needs %s, found %s and %s%s", what, type_names(r->types),
                      node_text(e, x), node_text(e, y),
                      op == OPER_DIV ? "; convert with f32(x), or divide with '//'" : "");
-    return value_node(r->swap ? emit2(e, r->op, y, x, p) : emit2(e, r->op, x, y, p));
+    return value_node(r->swap ? elab_emit2(e, r->op, y, x, p) : elab_emit2(e, r->op, x, y, p));
 }
 
 Value
-binary(Elab *e, AstOper op, Value a, Value b, Place p)
+value_binary(Elab *e, AstOper op, Value a, Value b, Place p)
 {
     if (a.kind == V_ERROR || b.kind == V_ERROR)
         return poison;
     if (op == OPER_MATMUL)
-        return is_tensor(a) || is_tensor(b) ? matmul(e, a, b, p) : static_binary(e, op, a, b, p);
+        return is_tensor(a) || is_tensor(b) ? value_matmul(e, a, b, p) : static_binary(e, op, a, b, p);
     if (is_mask(a) || is_mask(b)) {
         MaskKind kind;
         if (!mask_oper(op, &kind))
@@ -258,14 +258,14 @@ binary(Elab *e, AstOper op, Value a, Value b, Place p)
 }
 
 Value
-select_value(Elab *e, Value c, Value a, Value b, Place p)
+value_select(Elab *e, Value c, Value a, Value b, Place p)
 {
     if (a.kind == V_ERROR || b.kind == V_ERROR)
         return poison;
     if (is_mask(c) || is_mask(a) || is_mask(b))
         return mask_if(e, c, a, b, p);
     Node *in[3] = {to_typed(e, c, DT_BOOL, "the condition of 'if'", p), NULL, NULL};
-    if (!in[0] || !promote(e, a, b, &in[1], &in[2], "'if'", p))
+    if (!in[0] || !elab_promote(e, a, b, &in[1], &in[2], "'if'", p))
         return poison;
-    return value_node(emit(e, OP_SELECT, in, 3, (Attr){0}, p));
+    return value_node(elab_emit(e, OP_SELECT, in, 3, (Attr){0}, p));
 }

@@ -159,7 +159,7 @@ static Value
 b_find(Elab *e, const Args *a)
 {
     const List *l;
-    if (!arg_list(e, a, 0, &l) || !step(e, l->n / 8, a->place))
+    if (!arg_list(e, a, 0, &l) || !count_steps(e, l->n / 8, a->place))
         return poison;
     return value_int(find_in(l, a->v[1]));
 }
@@ -181,7 +181,7 @@ b_unique(Elab *e, const Args *a)
         return poison;
     List *to = arena_new(&e->mem->perm, List);
     to->v = arena_array(&e->mem->perm, Value, l->n);
-    for (int k = 0; k < l->n && step(e, 1 + to->n / 8, a->place); k++)
+    for (int k = 0; k < l->n && count_steps(e, 1 + to->n / 8, a->place); k++)
         if (find_in(to, l->v[k]) < 0)
             to->v[to->n++] = l->v[k];
     return (Value){.kind = V_LIST, .list = to};
@@ -233,7 +233,7 @@ static Value
 b_enumerate(Elab *e, const Args *a)
 {
     const List *l;
-    if (!arg_list(e, a, 0, &l) || !step(e, l->n, a->place))
+    if (!arg_list(e, a, 0, &l) || !count_steps(e, l->n, a->place))
         return poison;
     Value *v = arena_array(&e->mem->perm, Value, l->n);
     for (int k = 0; k < l->n; k++) {
@@ -257,7 +257,7 @@ b_zip(Elab *e, const Args *a)
                          v.list->n);
         n = v.list->n;
     }
-    if (!step(e, (int64_t)n * a->n_rest, a->place))
+    if (!count_steps(e, (int64_t)n * a->n_rest, a->place))
         return poison;
     Value *v = arena_array(&e->mem->perm, Value, n);
     Value *row = arena_array(&e->mem->perm, Value, a->n_rest);

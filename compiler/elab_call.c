@@ -112,7 +112,7 @@ exec_body(Elab *e, Env *env, const Ast *body, Value *result)
     Env *inner = env_new(e->mem, env);
     Flow flow = FLOW_NEXT;
     for (int k = 0; k < body->n && flow == FLOW_NEXT && !e->stop; k++)
-        if (step(e, 1, body->kids[k]->place))
+        if (count_steps(e, 1, body->kids[k]->place))
             flow = exec(e, inner, body->kids[k], result);
     e->depth--;
     return flow;

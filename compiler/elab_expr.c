@@ -80,7 +80,7 @@ add_pair(Elab *e, Gather *g, Value key, Value v, Place p)
         return;
     }
     Dict d = {g->keys.n, g->keys.v, g->v.v};
-    if (!step(e, 1 + g->keys.n / 16, p))
+    if (!count_steps(e, 1 + g->keys.n / 16, p))
         return;
     if (dict_find(&d, key)) {
         fault(e, p, "the key %s is there twice", value_what(e->mem, key));
@@ -173,7 +173,7 @@ eval_range(Elab *e, Env *env, const Ast *a)
         return fault(e, a->place, "the range %lld..%lld is too long", (long long)low.i,
                      (long long)high.i);
     n += a->i;
-    if (!step(e, n, a->place))
+    if (!count_steps(e, n, a->place))
         return poison;
     List *l = arena_new(&e->mem->perm, List);
     l->n = (int)n;
@@ -198,7 +198,7 @@ eval_if(Elab *e, Env *env, const Ast *a)
                      value_what(e->mem, c));
     Value x = eval(e, env, a->kids[1]);
     Value y = eval(e, env, a->kids[2]);
-    return select_value(e, c, x, y, a->place);
+    return value_select(e, c, x, y, a->place);
 }
 
 // `and`, `or`: a compile-time left side decides alone where it can.
@@ -217,7 +217,7 @@ eval_logic(Elab *e, Env *env, const Ast *a)
                          ast_oper_text(a->op), value_what(e->mem, y));
         return y;
     }
-    return binary(e, a->op, x, eval(e, env, a->kids[1]), a->place);
+    return value_binary(e, a->op, x, eval(e, env, a->kids[1]), a->place);
 }
 
 static Value
@@ -227,7 +227,7 @@ eval_binary(Elab *e, Env *env, const Ast *a)
         return eval_logic(e, env, a);
     Value x = eval(e, env, a->kids[0]);
     Value y = eval(e, env, a->kids[1]);
-    return binary(e, a->op, x, y, a->place);
+    return value_binary(e, a->op, x, y, a->place);
 }
 
 static Value
@@ -311,10 +311,10 @@ eval_kind(Elab *e, Env *env, const Ast *a)
     case AST_DICT_COMP: return eval_comprehension(e, env, a);
     case AST_IF: return eval_if(e, env, a);
     case AST_LAMBDA: return eval_lambda(e, env, a);
-    case AST_UNARY: return unary(e, a->op, eval(e, env, a->kids[0]), a->place);
+    case AST_UNARY: return value_unary(e, a->op, eval(e, env, a->kids[0]), a->place);
     case AST_BINARY: return eval_binary(e, env, a);
     case AST_RANGE: return eval_range(e, env, a);
-    case AST_TRANSPOSE: return transpose(e, eval(e, env, a->kids[0]), a->place);
+    case AST_TRANSPOSE: return value_transpose(e, eval(e, env, a->kids[0]), a->place);
     case AST_FIELD: return eval_field(e, env, a);
     case AST_CALL: return eval_call(e, env, a);
     case AST_INDEX: return eval_index(e, env, a);
@@ -326,7 +326,7 @@ eval_kind(Elab *e, Env *env, const Ast *a)
 Value
 eval(Elab *e, Env *env, const Ast *a)
 {
-    if (!step(e, 1, a->place))
+    if (!count_steps(e, 1, a->place))
         return poison;
     if (e->depth >= MAX_DEPTH) {
         fault(e, a->place, "evaluation nests more than %d deep", MAX_DEPTH);

@@ -99,7 +99,7 @@ static Node *
 gather(Elab *e, Node *x, Node *ids, int axis, Place p)
 {
     Node *in[2] = {x, ids};
-    return emit(e, OP_GATHER, in, 2, (Attr){.axis = axis}, p);
+    return elab_emit(e, OP_GATHER, in, 2, (Attr){.axis = axis}, p);
 }
 
 static Node *

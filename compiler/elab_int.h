@@ -88,7 +88,7 @@ Value fault(Elab *e, Place p, const char *fmt, ...) __attribute__((format(printf
 // The notes alone, after somebody else reported.
 void note_frames(Elab *e);
 // Counts n steps; false (and a fault once) when there were too many.
-bool step(Elab *e, int64_t n, Place p);
+bool count_steps(Elab *e, int64_t n, Place p);
 // What a name means: scopes, then file level, then what is built in.
 Value name_value(Elab *e, Env *env, const char *name, Place p);
 // A name at file level, evaluated once.
@@ -142,14 +142,14 @@ Value object_field(Elab *e, Value object, const char *name, Place p);
 Value request_time(Elab *e);
 
 // ---- elab_arith.c: operators --------------------------------------------------------------------
-Value unary(Elab *e, AstOper op, Value v, Place p);
-Value binary(Elab *e, AstOper op, Value a, Value b, Place p);
-Value matmul(Elab *e, Value a, Value b, Place p);
-Value transpose(Elab *e, Value v, Place p);
+Value value_unary(Elab *e, AstOper op, Value v, Place p);
+Value value_binary(Elab *e, AstOper op, Value a, Value b, Place p);
+Value value_matmul(Elab *e, Value a, Value b, Place p);
+Value value_transpose(Elab *e, Value v, Place p);
 // `if c then a else b` with a tensor c, elementwise.
-Value select_value(Elab *e, Value c, Value a, Value b, Place p);
+Value value_select(Elab *e, Value c, Value a, Value b, Place p);
 // Two operands as tensors of one type, or masks; numbers take the type of the tensor.
-bool promote(Elab *e, Value a, Value b, Node **x, Node **y, const char *what, Place p);
+bool elab_promote(Elab *e, Value a, Value b, Node **x, Node **y, const char *what, Place p);
 
 // ---- elab_static.c: operators and functions of compile-time values ------------------------------
 Value static_unary(Elab *e, AstOper op, Value v, Place p);
@@ -177,15 +177,14 @@ Node *to_node(Elab *e, Value v, Place p);
 // The same, of type t: a number takes it; another tensor type is a fault ("needs f32").
 Node *to_typed(Elab *e, Value v, DType t, const char *what, Place p);
 Node *const_node(Elab *e, Value v, DType t, Place p); // of rank 0
-Node *emit(Elab *e, Op op, Node *const *in, int n, Attr a, Place p);
-Node *emit1(Elab *e, Op op, Node *x, Place p);
-Node *emit2(Elab *e, Op op, Node *x, Node *y, Place p);
+Node *elab_emit(Elab *e, Op op, Node *const *in, int n, Attr a, Place p);
+Node *elab_emit1(Elab *e, Op op, Node *x, Place p);
+Node *elab_emit2(Elab *e, Op op, Node *x, Node *y, Place p);
 Node *reshape_to(Elab *e, Node *x, Shape s, Place p);
 Node *slice_of(Elab *e, Node *x, int axis, int64_t start, int64_t count, Place p);
 Node *drop_axis(Elab *e, Node *x, int axis, Place p); // of extent 1
 Node *expand_to(Elab *e, Node *x, Shape s, Place p);
 const char *node_text(Elab *e, const Node *x); // "f32[3, 4]"
-const char *dtype_name(DType t);
 
 // ---- arguments of built-in functions ------------------------------------------------------------
 Node *arg_node(Elab *e, const Args *a, int k);

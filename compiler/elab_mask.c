@@ -39,7 +39,7 @@ mask_oper(AstOper op, MaskKind *kind)
 // ---- leaves ----------------------------------------------------------------------------------------
 
 static Value
-mask_value(const Mask *m, int size, bool is_bool)
+symbol(const Mask *m, int size, bool is_bool)
 {
     Value v = {.kind = V_MASK};
     v.mask.mask = m;
@@ -79,12 +79,12 @@ as_mask(Elab *e, Value v, Place p)
     if (v.kind == V_INT || v.kind == V_BOOL) {
         Mask *m = mask_new(e, MASK_INT);
         m->value = v.i;
-        return mask_value(m, 1, v.kind == V_BOOL);
+        return symbol(m, 1, v.kind == V_BOOL);
     }
     if (v.kind == V_TENSOR && v.node->shape.rank == 0 && v.node->type != DT_F32) {
         Mask *m = mask_new(e, MASK_TENSOR);
         m->value = capture(e, v.node);
-        return mask_value(m, 1, v.node->type == DT_BOOL);
+        return symbol(m, 1, v.node->type == DT_BOOL);
     }
     return fault(e, p, "a predicate holds integers, booleans and tensors indexed by i or j, found %s",
                  value_what(e->mem, v));
@@ -104,7 +104,7 @@ combine(Elab *e, MaskKind kind, const Value *kids, int n, bool is_bool, Place p)
     }
     if (size > MAX_MASK)
         return fault(e, p, "the attention predicate has more than %d operations", MAX_MASK);
-    return mask_value(m, size, is_bool);
+    return symbol(m, size, is_bool);
 }
 
 Value
@@ -202,13 +202,13 @@ list_element(Elab *e, const List *list, Value index, Place p)
     }
     if (list->n == 0)
         return fault(e, p, "an empty list in a predicate has no elements");
-    if (!step(e, list->n / 8, p) || !reaches(e, index.mask.mask, list->n, p))
+    if (!count_steps(e, list->n / 8, p) || !reaches(e, index.mask.mask, list->n, p))
         return poison;
     m->list = to;
     m->n_list = list->n;
     m->n_kids = 1;
     m->kid[0] = (Mask *)(uintptr_t)index.mask.mask;
-    return mask_value(m, index.mask.size + 1, bools);
+    return symbol(m, index.mask.size + 1, bools);
 }
 
 static Value
@@ -227,7 +227,7 @@ tensor_element(Elab *e, Node *x, Value index, Place p)
     m->value = capture(e, x);
     m->n_kids = 1;
     m->kid[0] = (Mask *)(uintptr_t)index.mask.mask;
-    return mask_value(m, index.mask.size + 1, x->type == DT_BOOL);
+    return symbol(m, index.mask.size + 1, x->type == DT_BOOL);
 }
 
 Value
@@ -248,8 +248,8 @@ mask_index(Elab *e, Value v, Value index, Place p)
 static Value
 apply(Elab *e, MaskBuild *b, Value predicate, Place p)
 {
-    CallArg ij[2] = {{.v = mask_value(mask_new(e, MASK_I), 1, false), .place = p},
-                     {.v = mask_value(mask_new(e, MASK_J), 1, false), .place = p}};
+    CallArg ij[2] = {{.v = symbol(mask_new(e, MASK_I), 1, false), .place = p},
+                     {.v = symbol(mask_new(e, MASK_J), 1, false), .place = p}};
     MaskBuild *outer = e->mask;
     e->mask = b;
     Value v = call_value(e, predicate, ij, 2, p, false);

@@ -235,7 +235,7 @@ static void
 elaborate_members(Elab *e, Layer *l, const Ast *members)
 {
     for (int k = 0; k < members->n && !e->stop; k++)
-        if (step(e, 1, members->kids[k]->place))
+        if (count_steps(e, 1, members->kids[k]->place))
             elaborate_member(e, l, members->kids[k]);
 }
 

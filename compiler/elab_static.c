@@ -92,7 +92,7 @@ static Value
 join_lists(Elab *e, Value a, Value b, Place p)
 {
     int64_t n = (int64_t)a.list->n + b.list->n;
-    if (!step(e, n, p))
+    if (!count_steps(e, n, p))
         return (Value){.kind = V_ERROR};
     List *l = arena_new(&e->mem->perm, List);
     l->n = (int)n;
@@ -108,7 +108,7 @@ static Value
 join_strings(Elab *e, Value a, Value b, Place p)
 {
     size_t n = strlen(a.s) + strlen(b.s);
-    if (!step(e, (int64_t)(n / 16), p))
+    if (!count_steps(e, (int64_t)(n / 16), p))
         return (Value){.kind = V_ERROR};
     return value_str(arena_printf(&e->mem->perm, "%s%s", a.s, b.s));
 }

@@ -12,12 +12,6 @@ is_tensor(Value v)
 }
 
 const char *
-dtype_name(DType t)
-{
-    return t == DT_F32 ? "f32" : t == DT_I64 ? "i64" : "bool";
-}
-
-const char *
 node_text(Elab *e, const Node *x)
 {
     return shape_text(e->mem, x->type, x->shape);
@@ -38,7 +32,7 @@ size_allowed(Shape s)
 }
 
 Node *
-emit(Elab *e, Op op, Node *const *in, int n, Attr a, Place p)
+elab_emit(Elab *e, Op op, Node *const *in, int n, Attr a, Place p)
 {
     for (int k = 0; k < n; k++)
         if (!in[k])
@@ -47,7 +41,7 @@ emit(Elab *e, Op op, Node *const *in, int n, Attr a, Place p)
         fault(e, p, "tensors cannot be used here");
         return NULL;
     }
-    if (!step(e, 5, p))
+    if (!count_steps(e, 5, p))
         return NULL;
     int before = e->diag->errors;
     Node *x = graph_add(e->g, op, in, n, a, p);
@@ -67,16 +61,16 @@ emit(Elab *e, Op op, Node *const *in, int n, Attr a, Place p)
 }
 
 Node *
-emit1(Elab *e, Op op, Node *x, Place p)
+elab_emit1(Elab *e, Op op, Node *x, Place p)
 {
-    return emit(e, op, &x, 1, (Attr){0}, p);
+    return elab_emit(e, op, &x, 1, (Attr){0}, p);
 }
 
 Node *
-emit2(Elab *e, Op op, Node *x, Node *y, Place p)
+elab_emit2(Elab *e, Op op, Node *x, Node *y, Place p)
 {
     Node *in[2] = {x, y};
-    return emit(e, op, in, 2, (Attr){0}, p);
+    return elab_emit(e, op, in, 2, (Attr){0}, p);
 }
 
 Node *
@@ -140,7 +134,7 @@ reshape_to(Elab *e, Node *x, Shape s, Place p)
 {
     if (!x || shape_equal(x->shape, s))
         return x;
-    return emit(e, OP_RESHAPE, &x, 1, (Attr){.shape = s}, p);
+    return elab_emit(e, OP_RESHAPE, &x, 1, (Attr){.shape = s}, p);
 }
 
 Node *
@@ -148,7 +142,7 @@ expand_to(Elab *e, Node *x, Shape s, Place p)
 {
     if (!x || shape_equal(x->shape, s))
         return x;
-    return emit(e, OP_EXPAND, &x, 1, (Attr){.shape = s}, p);
+    return elab_emit(e, OP_EXPAND, &x, 1, (Attr){.shape = s}, p);
 }
 
 Node *
@@ -156,7 +150,7 @@ slice_of(Elab *e, Node *x, int axis, int64_t start, int64_t count, Place p)
 {
     if (!x || (start == 0 && count == x->shape.dim[axis]))
         return x;
-    return emit(e, OP_SLICE, &x, 1, (Attr){.axis = axis, .start = start, .count = count}, p);
+    return elab_emit(e, OP_SLICE, &x, 1, (Attr){.axis = axis, .start = start, .count = count}, p);
 }
 
 Node *

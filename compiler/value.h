@@ -35,6 +35,7 @@ typedef enum ValueKind {
 
 typedef enum ObjectKind { OBJ_SCHEMA, OBJ_FIELD, OBJ_DOMAIN, OBJ_USER, OBJ_ITEM } ObjectKind;
 
+typedef struct Value Value;
 typedef struct Env Env;
 typedef struct Layer Layer;
 typedef struct List List;
