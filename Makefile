@@ -5,6 +5,7 @@
 # make test     every test; T=pattern picks some, SAN=1 builds with the address and undefined
 #               behaviour sanitizers, SAN=thread with the thread sanitizer
 # make bench-kernels  rates of the CPU kernels
+# make fuzz     libFuzzer over every parser of outside input, FUZZ_S seconds each (needs clang)
 # make format   clang-format over the hand-written sources
 
 SAN ?=
@@ -21,7 +22,7 @@ INC := -Icompiler -Iruntime -Iruntime/kernels -Iruntime/data -Iruntime/driver -I
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE $(OPT) $(NUM) $(WARN) $(SANFLAGS) $(INC) $(CFLAGS)
 LIBS := -ljansson -lm -ldl -lpthread
 
-.PHONY: all test format clean deps bench-kernels
+.PHONY: all test fuzz format clean deps bench-kernels
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -127,10 +128,17 @@ $(BUILD)/bench/kernels.%: $(BUILD)/tests/bench/bench_kernels.%.o
 test: all $(TEST_BIN)
 	@BUILD=$(BUILD) T='$(T)' PCVR_CFLAGS='$(SANFLAGS) $(PCVR_CFLAGS)' tests/run
 
+FUZZ_S ?= 20
+fuzz: all
+	@if ! command -v clang >/dev/null; then echo "skip fuzz: no clang"; else \
+	    $(MAKE) BUILD=build-fuzz SAN=1 CC=clang CFLAGS=-fsanitize=fuzzer-no-link \
+	        $(patsubst $(BUILD)/%,build-fuzz/%,$(ARCHIVES) $(DRIVER_LIB)) && \
+	    tests/fuzz/run build-fuzz $(FUZZ_S); fi
+
 format:
 	clang-format -i $(wildcard compiler/*.[ch] runtime/*.[ch] runtime/*/*.[ch] tests/*/*.[ch])
 
 clean:
-	rm -rf build build-san build-tsan
+	rm -rf build build-san build-tsan build-fuzz
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
