@@ -229,11 +229,12 @@ join_axis(Graph *g, Parts *p, int axis, const Node *x)
     int m = 0;
     bool done = false;
     for (int k = 0; k < p->n; k++) {
-        if (p->v[k]->op != OP_PAD || p->v[k]->a.axis != axis)
+        bool is_pad = p->v[k]->op == OP_PAD && p->v[k]->a.axis == axis;
+        if (!is_pad)
             p->v[m++] = p->v[k];
         else if (!done)
             p->v[m++] = joined;
-        done = done || (p->v[k]->op == OP_PAD && p->v[k]->a.axis == axis);
+        done = done || is_pad;
     }
     p->n = m;
 }
