@@ -75,7 +75,7 @@ walk_lane(pcvr_runner *r, const PcvrWalk *w, PcvrLane *lane, const PcvrWorker *o
         .seed = w->seed,
         .step = w->step,
         .training = w->training,
-        .clock = own->clock,
+        .clock = r->z.o.clock ? own->seconds : NULL,
     };
     if (w->what & PCVR_WALK_CLEAR)
         lane_clear(r, lane);

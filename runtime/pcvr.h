@@ -234,7 +234,7 @@ typedef struct pcvr_options {
     int threads;    // 0: what affinity and the cgroup quota allow
     int64_t chunk;  // samples; 0: the module's default; PCVR_CHUNK_BATCH: every forward, loss, every backward
     bool forward_only;
-    bool clock;     // measure seconds a region
+    bool clock;     // the regions' clocks run from the start
     bool poison;    // before every use fill inputs, kept and scratch with NaN (all bits set); the batch
                     // is copied with other values in padding and in tensors the module does not read
 } pcvr_options;
@@ -297,6 +297,8 @@ int64_t pcvr_runner_measured(const pcvr_runner *r);
 const char *pcvr_runner_overrun(const pcvr_runner *r);
 // Threads that affinity and the cgroup's CPU quota allow, at least 1.
 int pcvr_default_threads(void);
+// Starts or stops the regions' clocks.
+void pcvr_runner_clocks(pcvr_runner *r, bool on);
 // Seconds a region since the last call, [n_regions], summed over threads.
 void pcvr_runner_clock(pcvr_runner *r, double *seconds);
 

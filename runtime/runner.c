@@ -156,9 +156,8 @@ workers_new(pcvr_runner *r)
     const pcvr_module *m = r->m;
     const PcvrSizes *z = &r->z;
     r->workers = calloc((size_t)z->o.threads, sizeof *r->workers);
-    if (z->o.clock)
-        r->clocks = calloc((size_t)z->o.threads * (size_t)m->n_regions + 1, sizeof *r->clocks);
-    if (r->workers == NULL || (z->o.clock && r->clocks == NULL))
+    r->clocks = calloc((size_t)z->o.threads * (size_t)m->n_regions + 1, sizeof *r->clocks);
+    if (r->workers == NULL || r->clocks == NULL)
         return false;
     int64_t kept = z->o.forward_only ? 0 : z->records * m->kept_bytes;
     int64_t sort = z->sort_entries * (int64_t)sizeof(PcvrTouched);
@@ -177,8 +176,7 @@ workers_new(pcvr_runner *r)
         w->room = pcvr_arena_alloc(&r->arena, "sorted rows", sort, false);
         if (!w->inputs || !w->kept || !w->scratch || !w->touched || !w->room)
             return false;
-        if (r->clocks != NULL)
-            w->clock = r->clocks + (size_t)t * (size_t)m->n_regions;
+        w->seconds = r->clocks + (size_t)t * (size_t)m->n_regions;
     }
     return true;
 }
@@ -273,16 +271,20 @@ pcvr_runner_overrun(const pcvr_runner *r)
 }
 
 void
+pcvr_runner_clocks(pcvr_runner *r, bool on)
+{
+    r->z.o.clock = on;
+}
+
+void
 pcvr_runner_clock(pcvr_runner *r, double *seconds)
 {
     for (int g = 0; g < r->m->n_regions; g++)
         seconds[g] = 0.0;
-    if (r->clocks == NULL)
-        return;
     for (int t = 0; t < r->z.o.threads; t++) {
         for (int g = 0; g < r->m->n_regions; g++) {
-            seconds[g] += r->workers[t].clock[g];
-            r->workers[t].clock[g] = 0.0;
+            seconds[g] += r->workers[t].seconds[g];
+            r->workers[t].seconds[g] = 0.0;
         }
     }
 }

@@ -65,7 +65,7 @@ typedef struct PcvrLane {
 typedef struct PcvrWorker {
     unsigned char *inputs, *kept; // records of a chunk, or of the whole batch (shared by all)
     unsigned char *scratch;
-    double *clock;                // [n_regions] or NULL
+    double *seconds;              // [n_regions]
     PcvrTouched *touched, *room;  // [sort_entries] each
 } PcvrWorker;
 
@@ -103,7 +103,7 @@ struct pcvr_runner {
     float **grads;       // [n_params], NULL for tables
     pcvr_sparse *rows;   // [n_params]; ids and values are writable for the runner
     float *packed, *dlogits;
-    double *clocks;      // [threads, n_regions] or NULL
+    double *clocks;      // [threads, n_regions]
     pcvr_batch poisoned; // the copy that poison reads instead
     pcvr_domain *poisoned_domains;
     int64_t raw_high;    // bytes of the largest raw batch seen

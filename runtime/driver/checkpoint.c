@@ -31,7 +31,7 @@ checkpoint_name(char out[CHECKPOINT_NAME_LIMIT + 1], int64_t step, double auc)
 }
 
 bool
-checkpoint_valid(const char *name, PcvrError *err)
+checkpoint_name_valid(const char *name, PcvrError *err)
 {
     size_t n = strlen(name), at = sizeof prefix - 1;
     if (strncmp(name, prefix, at) || !isdigit((unsigned char)name[at]))

@@ -17,7 +17,7 @@ enum { CHECKPOINT_NAME_LIMIT = 300 };
 void checkpoint_name(char out[CHECKPOINT_NAME_LIMIT + 1], int64_t step, double auc);
 // Whether a directory name is one: global_step, digits, then letters, digits, "_", ".", "=", "-"; at most 300
 // bytes. `err` (may be NULL) says what is wrong.
-bool checkpoint_valid(const char *name, PcvrError *err);
+bool checkpoint_name_valid(const char *name, PcvrError *err);
 // The step of such a name, -1 for another.
 int64_t checkpoint_step(const char *name);
 

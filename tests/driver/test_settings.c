@@ -254,7 +254,7 @@ test_checkpoint_names(void **state)
     for (size_t i = 0; i < json_array_size(names); i++) {
         const json_t *c = json_array_get(names, i);
         bool want = !strcmp(json_string_value(json_object_get(c, "result")), "ok");
-        assert_int_equal(checkpoint_valid(json_string_value(json_object_get(c, "name")), NULL), want);
+        assert_int_equal(checkpoint_name_valid(json_string_value(json_object_get(c, "name")), NULL), want);
         checked++;
     }
     names = json_object_get(root, "step_of");

@@ -1,0 +1,37 @@
+// bench.h - what bench and plan share: flags, and a model compiled for one checkpoint choice.
+
+#ifndef PCVR_DRIVER_BENCH_H
+#define PCVR_DRIVER_BENCH_H
+
+#include <jansson.h>
+
+#include "model_in.h"
+#include "run_flags.h"
+#include "schema.h"
+
+typedef struct BenchFlags {
+    const char *model, *schema, *checkpoint, *chunk_text, *lengths, *dropout, *against, *grads;
+    int64_t batch, lanes, threads, vocab_cap, iters;
+    int json;
+    ModelFlags fields;
+    pcvr_options o;      // lanes, threads, chunk
+    char *against_choice; // of --against C[:CHUNK]; NULL: none
+    int64_t against_chunk;
+} BenchFlags;
+
+// bench_flags_free in any case. On false the caller exits with 2.
+bool bench_flags(BenchFlags *f, int argc, char **argv, PcvrError *err);
+void bench_flags_free(BenchFlags *f);
+extern const char bench_flags_help[];
+
+// Reads the schema with lengths and capped vocabularies and compiles the model for a choice. Prints errors;
+// the exit status. The caller frees the schema.
+int bench_compile(const BenchFlags *f, const char *choice, const pcvr_module **out,
+                  Schema **schema);
+
+// The byte fields of a plan, in the order of the output.
+void bench_plan_json(json_t *o, const pcvr_plan *p);
+// Prints o with indentation and drops it.
+void bench_print(json_t *o);
+
+#endif
