@@ -101,6 +101,12 @@ interp_param_f64(Interp *it, int param, const double *v)
 }
 
 void
+interp_exact_constants(Interp *it)
+{
+    it->exact = true;
+}
+
+void
 interp_chance(Interp *it, bool training, uint64_t seed, uint32_t step)
 {
     forget_sample(it);

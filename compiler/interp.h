@@ -66,6 +66,9 @@ const Tensor *interp_value(const Interp *it, const Node *n);
 // Runs every sink of the graph.
 void interp_backward(Interp *it);
 
+// Constants are not rounded to float from now on: for folding chains of them.
+void interp_exact_constants(Interp *it);
+
 // The gradient added up since interp_new or interp_clear, in the parameter's shape; NULL when no sink added.
 const double *interp_grad(const Interp *it, int param);
 void interp_clear(Interp *it);

@@ -23,6 +23,7 @@ struct Interp {
     Tensor dlogits;
     double **grad; // [n_params] or NULL
     bool training;
+    bool exact; // constants are not rounded to float
     uint64_t seed;
     uint32_t step, index;
     int nudged; // parameter whose element is shifted, or -1

@@ -43,7 +43,7 @@ eval_const(Interp *it, const Node *n)
     for (int64_t k = 0; k < y->size; k++) {
         int64_t at = c->n == 1 ? 0 : k;
         if (c->f)
-            y->f[k] = (double)(float)c->f[at];
+            y->f[k] = it->exact ? c->f[at] : (double)(float)c->f[at];
         else
             y->i[k] = c->i[at];
     }

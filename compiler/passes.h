@@ -39,6 +39,9 @@ Node *rewrite_add(Rewrite *rw, const Node *like, Op op, Node *const *in, int n_i
 void rewrite_set(Rewrite *rw, const Node *old, Node *to);
 // Replaces outputs and sinks, drops what is dead, orders nodes as the originals stood.
 void rewrite_end(Rewrite *rw);
+// fold.c - sets the replacement of each node that depends on constants alone and is read by another one, or
+// is an output, to a constant.
+void fold_constants(Rewrite *rw);
 // Puts other nodes, or another order, in the place of the node array; renumbers ids.
 void graph_set_nodes(Graph *g, Node *const *nodes, int n);
 

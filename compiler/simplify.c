@@ -1,4 +1,4 @@
-// simplify.c - drop moves that move nothing, merge equal nodes, drop dead ones.
+// simplify.c - fold constants, drop moves that move nothing, merge equal nodes, drop dead ones.
 //
 // Merging happens by itself: graph_add returns an equal node that exists.
 //
@@ -210,8 +210,11 @@ bool
 simplify(Graph *g)
 {
     Rewrite rw = rewrite_begin(g);
+    fold_constants(&rw);
     for (int i = 0; i < rw.n_old; i++) {
         Node *n = rw.old[i];
+        if (rw.to[i] != NULL)
+            continue;
         Node **in = arena_array(&g->mem->scratch, Node *, n->n_in);
         for (int k = 0; k < n->n_in; k++)
             in[k] = rewritten(&rw, n->in[k]);
