@@ -26,7 +26,7 @@ LIBS := -ljansson -lm -ldl -lpthread
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-COMPILER_SRC := $(filter-out compiler/pcvrc.c,$(wildcard compiler/*.c))
+COMPILER_SRC := $(filter-out compiler/main.c,$(wildcard compiler/*.c))
 RUNTIME_SRC := $(wildcard runtime/*.c runtime/data/*.c)
 DRIVER_SRC := $(wildcard runtime/driver/*.c)
 TEST_SRC := $(wildcard tests/*/test_*.c)
@@ -41,7 +41,7 @@ TEST_BIN := $(foreach t,$(TEST_SRC),$(BUILD)/tests/$(word 2,$(subst /, ,$t))_$(p
 ARCHIVES := $(if $(COMPILER_OBJ),$(BUILD)/libpcvrc.a) $(if $(RUNTIME_OBJ),$(BUILD)/libpcvr.a)
 # The driver without its main, so that tests can link it.
 DRIVER_LIB := $(if $(filter-out runtime/driver/main.c,$(DRIVER_SRC)),$(BUILD)/libdriver.a)
-PROGRAMS := $(if $(wildcard compiler/pcvrc.c),$(BUILD)/pcvrc) $(if $(DRIVER_OBJ),$(BUILD)/pcvr)
+PROGRAMS := $(if $(wildcard compiler/main.c),$(BUILD)/pcvrc) $(if $(DRIVER_OBJ),$(BUILD)/pcvr)
 
 # What the build needs. The wheel and the Parquet library are shared with SAN=1 builds.
 DEPS := build/.deps$(subst /,_,$(PYARROW))
@@ -84,7 +84,7 @@ $(BUILD)/libpcvrc.a: $(COMPILER_OBJ)
 $(BUILD)/libpcvr.a: $(RUNTIME_OBJ)
 	@rm -f $@
 	ar rcs $@ $^
-$(BUILD)/pcvrc: $(BUILD)/compiler/pcvrc.o $(ARCHIVES)
+$(BUILD)/pcvrc: $(BUILD)/compiler/main.o $(ARCHIVES)
 	$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
 $(BUILD)/libdriver.a: $(filter-out $(BUILD)/runtime/driver/main.o,$(DRIVER_OBJ))
 	@rm -f $@

@@ -73,24 +73,48 @@ path_dir(Mem *mem, const char *path)
 
 typedef Array(const char *) Dirs;
 
+// Where installed models may be: beside the program in a source tree, under its prefix,
+// as built.
+static Dirs
+model_dirs(Mem *mem)
+{
+    Arena *a = &mem->perm;
+    Dirs dirs = {0};
+    char exe[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n > 0) {
+        exe[n] = '\0';
+        const char *dir = path_dir(mem, exe);
+        array_push(a, &dirs, arena_printf(a, "%s../models", dir));
+        array_push(a, &dirs, arena_printf(a, "%s../share/pcvrc/models", dir));
+    }
+    array_push(a, &dirs, PCVRC_MODELDIR);
+    return dirs;
+}
+
+const char *
+models_file(Mem *mem, const char *name)
+{
+    Dirs dirs = model_dirs(mem);
+    for (int i = 0; i < dirs.n; i++) {
+        const char *path = path_join(mem, dirs.v[i], name);
+        if (access(path, R_OK) == 0)
+            return path;
+    }
+    return NULL;
+}
+
 // Where an import is looked for: beside the importing file, -I, installed models.
 static Dirs
 search_dirs(Loader *l, const char *importer)
 {
     Arena *a = &l->mem->perm;
-    Dirs dirs = {0};
+    Dirs dirs = {0}, installed = model_dirs(l->mem);
     array_push(a, &dirs, path_dir(l->mem, importer));
     for (int i = 0; i < l->n_dirs; i++)
         array_push(a, &dirs, l->dirs[i]);
-    char exe[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    if (n > 0) {
-        exe[n] = '\0';
-        const char *dir = path_dir(l->mem, exe);
-        array_push(a, &dirs, arena_printf(a, "%s../models", dir));
-        array_push(a, &dirs, arena_printf(a, "%s../share/pcvrc/models", dir));
-    }
-    array_push(a, &dirs, PCVRC_MODELDIR);
+    for (int i = 0; i < installed.n; i++)
+        array_push(a, &dirs, installed.v[i]);
     return dirs;
 }
 

@@ -45,6 +45,9 @@ Program *pcvrc_load(Mem *mem, Diag *d, const char *path, const char *const *incl
 Program *pcvrc_load_text(Mem *mem, Diag *d, const char *path, const char *text, size_t length,
                          const char *const *include_dirs, int n_include_dirs);
 
+// The path of a file of the installed models ("official.json"), NULL if there is none.
+const char *models_file(Mem *mem, const char *name);
+
 // The declaration of a name (interned or not), NULL if there is none.
 const Decl *program_find(const Program *p, const char *name);
 // Whether some config is called "prefix.…": `ns` in `ns.user_groups`.
