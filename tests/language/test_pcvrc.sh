@@ -94,6 +94,10 @@ echo 'import "onetrans.pcvr"  config seq_top_k: int = 7' >"$tmp/mine.pcvr"
 rm "$tmp/schema.json"
 expect installed_models 0 'official.json' "$tmp/mine.pcvr" --dump=elaborate
 
+# The example of the language's page is a model.
+awk '/^```/ { n++; next } n == 1' compiler/LANGUAGE.md >"$tmp/toy.pcvr"
+expect page_example 0 'blocks.1.down.weight' "$tmp/toy.pcvr" --dump=sweep --checkpoint=blocks
+
 run "$tmp/lib/part.pcvr"
 [ $? -eq 1 ] && grep -q ':1:1: error: no model' "$tmp/err" && grep -q '^    1 | let scale = 2.0$' "$tmp/err" &&
     grep -q '^      | ^$' "$tmp/err"
