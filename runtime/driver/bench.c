@@ -111,7 +111,7 @@ configure(const BenchFlags *f, ModelIn *m)
         char *end;
         if (strtod(f->dropout, &end) <= 0.0)
             status = model_quiet(m);
-        if (status == 0 && program_find(m->program, "dropout_rate") != NULL)
+        if (status == 0 && program_find(m->c.program, "dropout_rate") != NULL)
             status = model_set(m, "dropout_rate", f->dropout, "--dropout");
     }
     for (int k = 0; status == 0 && k < f->fields.n; k++) {
@@ -125,7 +125,7 @@ static int
 schema_take(const BenchFlags *f, const ModelIn *m, Schema **schema)
 {
     DataError e = {""};
-    const char *lens = config_seq_max_lens(m->config);
+    const char *lens = config_seq_max_lens(m->c.config);
     *schema = schema_read(f->schema, &e);
     if (*schema == NULL || schema_set_lens(*schema, lens != NULL ? lens : "", &e) != 0) {
         fprintf(stderr, "pcvr: error: %s\n", e.text);

@@ -190,7 +190,7 @@ step_interp(CheckRun *r, Interp *it, const Graph *g, const Case *c, PcvrStepLoss
 static int
 run_interp(CheckRun *r, ModelIn *m, const Case *c)
 {
-    const Graph *g = m->graph;
+    const Graph *g = m->c.graph;
     TensorList weights = {0};
     PcvrStepLoss loss = {0};
     PcvrError err = {""};

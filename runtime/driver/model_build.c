@@ -10,6 +10,6 @@ model_build(ModelIn *m, const Schema *schema, const pcvr_module **out)
     (void)schema;
     *out = NULL;
     fprintf(stderr, "pcvr: error: %s: emitting C is not part of this build; use --target interp\n",
-            m->path);
+            m->c.path);
     return 1;
 }

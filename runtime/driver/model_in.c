@@ -1,4 +1,4 @@
-// model_in.c - a model compiled inside this program: file, configuration, schema, graph, module.
+// model_in.c - a model compiled inside this program: the compiler's steps, with errors printed.
 
 #include "model_in.h"
 
@@ -8,41 +8,36 @@
 int
 model_report(ModelIn *m, int status)
 {
-    diag_print(&m->diag, stderr);
-    m->diag.messages.n = 0;
+    diag_print(&m->c.diag, stderr);
+    m->c.diag.messages.n = 0;
     return status;
 }
 
 int
 model_open(ModelIn *m, const char *path)
 {
-    *m = (ModelIn){.path = path};
-    mem_init(&m->mem);
-    diag_init(&m->diag, &m->mem);
-    m->program = pcvrc_load(&m->mem, &m->diag, path, NULL, 0);
-    if (m->program != NULL)
-        m->config = config_new(&m->mem, &m->diag, m->program);
-    return model_report(m, m->config != NULL ? 0 : 1);
+    *m = (ModelIn){0};
+    return model_report(m, compile_open(&m->c, path, NULL, 0));
 }
 
 int
 model_set(ModelIn *m, const char *name, const char *value, const char *flag)
 {
-    return model_report(m, config_set_named(m->config, name, value, flag));
+    return model_report(m, config_set_named(m->c.config, name, value, flag));
 }
 
 int
 model_set_json(ModelIn *m, const json_t *fields, const char *where)
 {
-    return model_report(m, config_set_json(m->config, fields, where));
+    return model_report(m, config_set_json(m->c.config, fields, where));
 }
 
 int
 model_quiet(ModelIn *m)
 {
     static const char ending[] = "dropout_rate";
-    for (int k = 0; k < m->program->decls.n; k++) {
-        const Decl *d = &m->program->decls.v[k];
+    for (int k = 0; k < m->c.program->decls.n; k++) {
+        const Decl *d = &m->c.program->decls.v[k];
         size_t n = strlen(d->name), e = sizeof ending - 1;
         if (d->kind != DECL_CONFIG || n <= e || strcmp(d->name + n - e, ending) != 0)
             continue;
@@ -56,26 +51,21 @@ model_quiet(ModelIn *m)
 int
 model_elaborate(ModelIn *m, const Schema *schema)
 {
-    m->graph = elaborate(&m->mem, &m->diag, m->program, m->config, schema);
-    return model_report(m, m->graph != NULL ? 0 : 1);
+    m->c.schema = (Schema *)(uintptr_t)schema; // the caller's, while the graph is made
+    int status = compile_graph(&m->c);
+    m->c.schema = NULL;
+    return model_report(m, status);
 }
 
 int
 model_passes(ModelIn *m, const char *choice, bool backward)
 {
-    static PassFn *const passes[] = {simplify, prune, differentiate, checkpoint, sweep};
-    if (!checkpoint_valid(m->graph, choice))
-        return model_report(m, 2);
-    m->graph->checkpoint = choice;
-    for (int k = 0; k < (backward ? 5 : 2); k++)
-        if (!passes[k](m->graph))
-            return model_report(m, 1);
-    return model_report(m, 0);
+    return model_report(m, compile_passes(&m->c, choice, backward, NULL, NULL));
 }
 
 void
 model_close(ModelIn *m)
 {
-    mem_free(&m->mem);
-    m->graph = NULL;
+    compile_close(&m->c);
+    *m = (ModelIn){0};
 }

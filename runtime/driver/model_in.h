@@ -6,17 +6,11 @@
 #ifndef PCVR_DRIVER_MODEL_IN_H
 #define PCVR_DRIVER_MODEL_IN_H
 
-#include "elab.h"
-#include "passes.h"
 #include "pcvr.h"
+#include "pcvrc.h"
 
 typedef struct ModelIn {
-    Mem mem;
-    Diag diag;
-    const char *path;
-    Program *program;
-    Config *config;
-    Graph *graph;
+    Compile c;
     char symbol[256]; // "pcvr_onetrans"
 } ModelIn;
 
