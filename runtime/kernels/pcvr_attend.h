@@ -19,19 +19,23 @@
 #include "pcvr_vmath.h"
 
 typedef struct k_attend {
-    int T, S, H, W;          // queries, keys, heads, lanes of a head; all >= 1, S may be 0
-    const float *q, *k, *v;  // [T, H W], [S, H W], [S, H W]
+    int T, S, H, W;         // queries, keys, heads, lanes of a head; all >= 1, S may be 0
+    const float *q, *k, *v; // [T, H W], [S, H W], [S, H W]
     ptrdiff_t ldq, ldk, ldv; // distances between rows
-    const uint8_t *mask;     // [S, T], key-major: mask[j * ldm + i] is 1 where query i sees
-    ptrdiff_t ldm;           //     key j, else 0; NULL: everything
-    const int32_t *lo, *hi;  // [T] query i sees at most keys lo[i] <= j < hi[i]; NULL: all
-    const k_drop *drop;      // NULL: no dropout of probabilities
-    int T0, S0;              // with dropout: the tensor as the model writes it is [H, T0, S0]
-    int q_first, k_first;    //     row i of q is query q_first + i of it, row j key k_first + j
-    const int32_t *q_index;  //     or, where not NULL, q_index[i] and k_index[j]
+    const uint8_t *mask; // [S, T], key-major: mask[j * ldm + i] is 1 where query i sees
+    ptrdiff_t ldm;       //     key j, else 0; NULL: everything
+    const int32_t *lo, *hi; // [T] query i sees at most keys lo[i] <= j < hi[i]; NULL: all
+    const k_drop *drop;     // NULL: no dropout of probabilities
+    int T0, S0; // with dropout: the tensor as the model writes it is [H, T0, S0]
+    int q_first,
+        k_first; //     row i of q is query q_first + i of it, row j key k_first + j
+    const int32_t *q_index; //     or, where not NULL, q_index[i] and k_index[j]
     const int32_t *k_index;
-    float *scratch;          // K_ATTEND_SCRATCH or K_ATTEND_BACK_SCRATCH floats
+    float *scratch; // K_ATTEND_SCRATCH or K_ATTEND_BACK_SCRATCH floats
 } k_attend;
+
+// The softmax is taken with powers of 2, so queries are scaled by log2 e too.
+#define K_LOG2_E 1.44269504f
 
 enum {
     K_ATTEND_NV = PCVR_VL == 1 ? 4 : 2,
@@ -40,17 +44,17 @@ enum {
 
 // One block of queries and where its parts lie in the scratch.
 typedef struct k_attend_block {
-    int q0, n, nv;          // first query, live queries, vectors they fill
-    int runs;               // runs of keys that some query sees: run[2 r] <= j < run[2 r + 1]
-    int care;               // a masked pair meets something that is not finite
-    int drop_base;          // the key, as written, that bit 0 of word 0 stands for
-    uint32_t all;           // the bits of all live queries
-    float *p, *g;           // [S][K_ATTEND_QUERIES] probabilities, their gradients
-    float *qt, *ot, *dt;    // [W][K_ATTEND_QUERIES] q', out' or dq', dout'
-    uint32_t *seen;         // [S] bit i: query q0 + i sees the key
+    int q0, n, nv; // first query, live queries, vectors they fill
+    int runs;      // runs of keys that some query sees: run[2 r] <= j < run[2 r + 1]
+    int care;      // a masked pair meets something that is not finite
+    int drop_base; // the key, as written, that bit 0 of word 0 stands for
+    uint32_t all;  // the bits of all live queries
+    float *p, *g;  // [S][K_ATTEND_QUERIES] probabilities, their gradients
+    float *qt, *ot, *dt; // [W][K_ATTEND_QUERIES] q', out' or dq', dout'
+    uint32_t *seen;      // [S] bit i: query q0 + i sees the key
     int32_t *run;
-    uint32_t *words;        // [keys / 32][K_ATTEND_QUERIES] drop bits
-    uint8_t *row;           // drop bits of one query
+    uint32_t *words; // [keys / 32][K_ATTEND_QUERIES] drop bits
+    uint8_t *row;    // drop bits of one query
 } k_attend_block;
 
 static inline k_attend_block
@@ -148,8 +152,8 @@ k_attend_keys_need_care(const k_attend *a, const k_attend_block *b)
 
 // xt[W][K_ATTEND_QUERIES] = factor * x[n, W]', zeros in the lanes beyond n.
 static inline void
-k_attend_transpose(const k_attend *a, const k_attend_block *b, const float *x, ptrdiff_t ldx,
-                   float factor, float *xt)
+k_attend_transpose(const k_attend *a, const k_attend_block *b, const float *x,
+                   ptrdiff_t ldx, float factor, float *xt)
 {
     const v_f32 f = v_set1(factor);
     k_transpose(b->n, a->W, x, ldx, xt, K_ATTEND_QUERIES);
@@ -167,35 +171,8 @@ k_attend_scores(const k_attend *a, const k_attend_block *b, const float *x, ptrd
 {
     for (int r = 0; r < b->runs; r++) {
         const int j = b->run[2 * r], keys = b->run[2 * r + 1] - j;
-        k_gemm_nn(keys, b->nv * PCVR_VL, a->W, x + j * ldx, ldx, xt, K_ATTEND_QUERIES, NULL, 0,
-                  y + j * K_ATTEND_QUERIES, K_ATTEND_QUERIES);
-    }
-}
-
-// Scores become exp(score - maximum), 0 where unseen; inv[] gets 1 / sum a query, 0 if empty.
-static inline void
-k_attend_softmax(const k_attend_block *b, v_f32 inv[K_ATTEND_NV])
-{
-    for (int i = 0; i < b->nv; i++) {
-        float *p = b->p + i * PCVR_VL;
-        const v_f32 low = v_set1(-HUGE_VALF);
-        v_f32 top = low, sum = v_zero();
-        for (int r = 0; r < b->runs; r++)
-            for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++) {
-                v_f32 s = v_load(p + j * K_ATTEND_QUERIES);
-                if (b->seen[j] != b->all)
-                    s = v_blend(vm_bits(b->seen[j] >> (i * PCVR_VL)), s, low);
-                top = v_max(s, top);
-            }
-        for (int r = 0; r < b->runs; r++)
-            for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++) {
-                v_f32 e = v_exp(v_sub(v_load(p + j * K_ATTEND_QUERIES), top));
-                if (b->seen[j] != b->all)
-                    e = v_blend(vm_bits(b->seen[j] >> (i * PCVR_VL)), e, v_zero());
-                sum = v_add(sum, e);
-                v_store(p + j * K_ATTEND_QUERIES, e);
-            }
-        inv[i] = v_blend(v_eq(sum, v_zero()), v_zero(), v_div(v_set1(1.0f), sum));
+        k_gemm_nn(keys, b->nv * PCVR_VL, a->W, x + j * ldx, ldx, xt, K_ATTEND_QUERIES,
+                  NULL, 0, y + j * K_ATTEND_QUERIES, K_ATTEND_QUERIES);
     }
 }
 
@@ -206,7 +183,20 @@ k_attend_key(const k_attend *a, int j)
     return a->k_index ? a->k_index[j] : a->k_first + j;
 }
 
-// Drop bits of one head for the block's queries, from the first key of the first run on.
+// Moves a query's drop bits, from bit `at` of `bits` on, to its lane of the words.
+static inline void
+k_attend_lane_bits(const k_attend_block *b, int lane, int keys, const uint8_t *bits,
+                   uint64_t at)
+{
+    for (int w = 0; w * 32 < keys; w++) {
+        uint64_t word;
+        memcpy(&word, bits + (at >> 3) + 4 * w, sizeof word);
+        b->words[w * K_ATTEND_QUERIES + lane] = (uint32_t)(word >> (at & 7));
+    }
+}
+
+// Drop bits of one head for the block's queries, from the first key of the first run on: all
+// rows in one stretch where they follow each other closely, else row by row.
 K_FN void
 k_attend_draw(const k_attend *a, k_attend_block *b, int head)
 {
@@ -214,18 +204,20 @@ k_attend_draw(const k_attend *a, k_attend_block *b, int head)
         return;
     b->drop_base = a->k_index ? 0 : k_attend_key(a, b->run[0]);
     const int end = a->k_index ? a->S0 : a->k_first + b->run[2 * b->runs - 1];
-    const int keys = end - b->drop_base;
+    const int keys = end - b->drop_base, S0 = a->S0;
+    const int one = (keys + 14) / 8, all = ((b->n - 1) * S0 + keys + 14) / 8; // blocks
+    const int vectors = (one + PCVR_VL - 1) / PCVR_VL;
+    const int flat = !a->q_index && all <= b->n * vectors * PCVR_VL;
+    uint64_t start = 0;
     for (int i = 0; i < b->n; i++) {
         const int i0 = a->q_index ? a->q_index[b->q0 + i] : a->q_first + b->q0 + i;
         const uint64_t row = (uint64_t)head * (uint64_t)a->T0 + (uint64_t)i0;
-        const uint64_t element = row * (uint64_t)a->S0 + (uint64_t)b->drop_base;
-        const int off = (int)(element & 7);
-        k_drop_bits(a->drop, (uint32_t)(element >> 3), (off + keys + 7) / 8, b->row);
-        for (int w = 0; w * 32 < keys; w++) {
-            uint64_t bits = 0;
-            memcpy(&bits, b->row + 4 * w, sizeof bits);
-            b->words[w * K_ATTEND_QUERIES + i] = (uint32_t)(bits >> off);
+        const uint64_t element = row * (uint64_t)S0 + (uint64_t)b->drop_base;
+        if (i == 0 || !flat) {
+            start = element & ~(uint64_t)7;
+            k_drop_bits(a->drop, (uint32_t)(start >> 3), flat ? all : one, b->row);
         }
+        k_attend_lane_bits(b, i, keys, b->row, element - start);
     }
 }
 
@@ -239,18 +231,68 @@ k_attend_dropped(const k_attend *a, const k_attend_block *b, int i, int j)
     return vi_eq(vi_and(vi_load_n((const int32_t *)(const void *)w, PCVR_VL), bit), bit);
 }
 
-// Probabilities after dropout, still without 1 / sum.
-static inline void
-k_attend_drop(const k_attend *a, const k_attend_block *b)
+// Vector i of key j, with `other` in the lanes that do not see the key.
+K_INLINE v_f32
+k_attend_seen(const k_attend_block *b, int i, int j, v_f32 x, v_f32 other)
 {
-    const v_f32 scale = v_set1(a->drop->scale);
+    if (b->seen[j] == b->all)
+        return x;
+    return v_blend(vm_bits(b->seen[j] >> (i * PCVR_VL)), x, other);
+}
+
+// The softmax of one vector of queries, or of two side by side, so that the chains of one
+// hide the other's latency.  Scores become 2^(score - maximum), 0 where unseen, after
+// dropout if `drop`; inv gets 1 / sum a query, 0 if it sees nothing.
+K_INLINE void
+k_attend_softmax_pair(const k_attend *a, const k_attend_block *b, int i, const int two,
+                      const int drop, v_f32 *inv)
+{
+    const v_f32 low = v_set1(-HUGE_VALF), zero = v_zero();
+    const v_f32 scale = v_set1(drop ? a->drop->scale : 1.0f);
+    v_f32 top0 = low, top1 = low, sum0 = zero, sum1 = zero;
     for (int r = 0; r < b->runs; r++)
-        for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++)
-            for (int i = 0; i < b->nv; i++) {
-                float *p = b->p + j * K_ATTEND_QUERIES + i * PCVR_VL;
-                const v_f32 kept = v_mul(v_load(p), scale);
-                v_store(p, v_blend(k_attend_dropped(a, b, i, j), v_zero(), kept));
-            }
+        for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++) {
+            const float *p = b->p + j * K_ATTEND_QUERIES + i * PCVR_VL;
+            top0 = v_max(k_attend_seen(b, i, j, v_load(p), low), top0);
+            if (two)
+                top1 = v_max(k_attend_seen(b, i + 1, j, v_load(p + PCVR_VL), low), top1);
+        }
+    for (int r = 0; r < b->runs; r++)
+        for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++) {
+            float *p = b->p + j * K_ATTEND_QUERIES + i * PCVR_VL;
+            v_f32 e = v_exp2_down(v_sub(v_load(p), top0));
+            e = k_attend_seen(b, i, j, e, zero);
+            sum0 = v_add(sum0, e);
+            if (drop)
+                e = v_blend(k_attend_dropped(a, b, i, j), zero, v_mul(e, scale));
+            v_store(p, e);
+            if (!two)
+                continue;
+            v_f32 f = v_exp2_down(v_sub(v_load(p + PCVR_VL), top1));
+            f = k_attend_seen(b, i + 1, j, f, zero);
+            sum1 = v_add(sum1, f);
+            if (drop)
+                f = v_blend(k_attend_dropped(a, b, i + 1, j), zero, v_mul(f, scale));
+            v_store(p + PCVR_VL, f);
+        }
+    inv[i] = v_blend(v_eq(sum0, zero), zero, v_div(v_set1(1.0f), sum0));
+    if (two)
+        inv[i + 1] = v_blend(v_eq(sum1, zero), zero, v_div(v_set1(1.0f), sum1));
+}
+
+K_FN void
+k_attend_softmax(const k_attend *a, const k_attend_block *b, int drop, v_f32 *inv)
+{
+    for (int i = 0; i < b->nv; i += 2) {
+        if (i + 1 < b->nv && drop)
+            k_attend_softmax_pair(a, b, i, 1, 1, inv);
+        else if (i + 1 < b->nv)
+            k_attend_softmax_pair(a, b, i, 1, 0, inv);
+        else if (drop)
+            k_attend_softmax_pair(a, b, i, 0, 1, inv);
+        else
+            k_attend_softmax_pair(a, b, i, 0, 0, inv);
+    }
 }
 
 // yt[W][queries] = x[S, W]' p, one chain over the keys, stepping over pairs that are unseen.
@@ -282,7 +324,8 @@ k_attend_mix(const k_attend *a, const k_attend_block *b, const float *x, ptrdiff
     for (int r = 0; r < b->runs; r++) {
         const int j = b->run[2 * r], keys = b->run[2 * r + 1] - j;
         k_gemm_tn(a->W, b->nv * PCVR_VL, keys, x + j * ldx, ldx, p + j * K_ATTEND_QUERIES,
-                  K_ATTEND_QUERIES, r ? yt : NULL, K_ATTEND_QUERIES, yt, K_ATTEND_QUERIES);
+                  K_ATTEND_QUERIES, r ? yt : NULL, K_ATTEND_QUERIES, yt,
+                  K_ATTEND_QUERIES);
     }
 }
 
@@ -305,7 +348,7 @@ K_FN void
 k_attention(const k_attend *a, float *out, ptrdiff_t ldo)
 {
     k_attend_block b = k_attend_place(a, 0);
-    const float factor = 1.0f / sqrtf((float)a->W);
+    const float factor = K_LOG2_E / sqrtf((float)a->W);
     for (int q0 = 0; q0 < a->T; q0 += K_ATTEND_QUERIES) {
         k_attend_see(a, &b, q0);
         b.care = k_attend_keys_need_care(a, &b);
@@ -314,11 +357,9 @@ k_attention(const k_attend *a, float *out, ptrdiff_t ldo)
             const int c = h * a->W;
             k_attend_transpose(a, &b, a->q + q0 * a->ldq + c, a->ldq, factor, b.qt);
             k_attend_scores(a, &b, a->k + c, a->ldk, b.qt, b.p);
-            k_attend_softmax(&b, inv);
-            if (a->drop) {
+            if (a->drop)
                 k_attend_draw(a, &b, h);
-                k_attend_drop(a, &b);
-            }
+            k_attend_softmax(a, &b, a->drop != NULL, inv);
             k_attend_mix(a, &b, a->v + c, a->ldv, b.p, b.ot);
             k_attend_put(a, &b, inv, b.ot, out + q0 * ldo + c, ldo);
         }

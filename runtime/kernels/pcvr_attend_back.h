@@ -8,43 +8,74 @@
 
 #include "pcvr_attend.h"
 
-// From exp(score - maximum) in p and g = dout v': p becomes p d and g becomes ds.
-static inline void
+// What dout v' says of one vector of a key: times the drop factor, 0 where unseen.
+K_INLINE v_f32
+k_attend_slope_in(const k_attend *a, const k_attend_block *b, int i, int j,
+                  const int drop, v_f32 g)
+{
+    if (drop)
+        g = v_blend(k_attend_dropped(a, b, i, j), v_zero(),
+                    v_mul(g, v_set1(a->drop->scale)));
+    return k_attend_seen(b, i, j, g, v_zero());
+}
+
+// Vector i of key j: p becomes p d and g becomes ds.
+K_INLINE void
+k_attend_slope_out(const k_attend *a, const k_attend_block *b, int i, int j,
+                   const int drop, v_f32 pn, v_f32 dot, v_f32 factor, float *p, float *g)
+{
+    const v_f32 ds = v_mul(v_mul(pn, v_sub(v_load(g), dot)), factor);
+    v_store(g, k_attend_seen(b, i, j, ds, v_zero()));
+    if (drop)
+        pn = v_blend(k_attend_dropped(a, b, i, j), v_zero(),
+                     v_mul(pn, v_set1(a->drop->scale)));
+    v_store(p, pn);
+}
+
+// From 2^(score - maximum) in p and g = dout v', for one vector of queries or two: p becomes
+// p d, normalised, and g becomes ds.
+K_INLINE void
+k_attend_slope_pair(const k_attend *a, const k_attend_block *b, int i, const int two,
+                    const int drop, const v_f32 *inv, v_f32 factor)
+{
+    const v_f32 inv0 = inv[i], inv1 = inv[two ? i + 1 : i];
+    v_f32 dot0 = v_zero(), dot1 = v_zero();
+    for (int r = 0; r < b->runs; r++)
+        for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++) {
+            const ptrdiff_t at = j * K_ATTEND_QUERIES + i * PCVR_VL, next = at + PCVR_VL;
+            v_f32 g = k_attend_slope_in(a, b, i, j, drop, v_load(b->g + at));
+            dot0 = v_fma(v_mul(v_load(b->p + at), inv0), g, dot0);
+            v_store(b->g + at, g);
+            if (!two)
+                continue;
+            g = k_attend_slope_in(a, b, i + 1, j, drop, v_load(b->g + next));
+            dot1 = v_fma(v_mul(v_load(b->p + next), inv1), g, dot1);
+            v_store(b->g + next, g);
+        }
+    for (int r = 0; r < b->runs; r++)
+        for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++) {
+            const ptrdiff_t at = j * K_ATTEND_QUERIES + i * PCVR_VL, next = at + PCVR_VL;
+            k_attend_slope_out(a, b, i, j, drop, v_mul(v_load(b->p + at), inv0), dot0,
+                               factor, b->p + at, b->g + at);
+            if (two)
+                k_attend_slope_out(a, b, i + 1, j, drop, v_mul(v_load(b->p + next), inv1),
+                                   dot1, factor, b->p + next, b->g + next);
+        }
+}
+
+K_FN void
 k_attend_slope(const k_attend *a, const k_attend_block *b, const v_f32 *inv, float factor)
 {
-    const v_f32 scale = v_set1(a->drop ? a->drop->scale : 1.0f), f = v_set1(factor);
-    for (int i = 0; i < b->nv; i++) {
-        v_f32 D = v_zero();
-        for (int r = 0; r < b->runs; r++)
-            for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++) {
-                float *p = b->p + j * K_ATTEND_QUERIES + i * PCVR_VL;
-                float *g = b->g + j * K_ATTEND_QUERIES + i * PCVR_VL;
-                const v_f32 pn = v_mul(v_load(p), inv[i]);
-                v_f32 dg = v_load(g);
-                if (b->seen[j] != b->all)
-                    dg = v_blend(vm_bits(b->seen[j] >> (i * PCVR_VL)), dg, v_zero());
-                if (a->drop) {
-                    const v_mask drop = k_attend_dropped(a, b, i, j);
-                    dg = v_blend(drop, v_zero(), v_mul(dg, scale));
-                }
-                D = v_fma(pn, dg, D);
-                v_store(p, pn);
-                v_store(g, dg);
-            }
-        for (int r = 0; r < b->runs; r++)
-            for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++) {
-                float *p = b->p + j * K_ATTEND_QUERIES + i * PCVR_VL;
-                float *g = b->g + j * K_ATTEND_QUERIES + i * PCVR_VL;
-                const v_f32 pn = v_load(p);
-                v_f32 ds = v_mul(v_mul(pn, v_sub(v_load(g), D)), f);
-                if (b->seen[j] != b->all)
-                    ds = v_blend(vm_bits(b->seen[j] >> (i * PCVR_VL)), ds, v_zero());
-                v_store(g, ds);
-                if (a->drop) {
-                    const v_mask drop = k_attend_dropped(a, b, i, j);
-                    v_store(p, v_blend(drop, v_zero(), v_mul(pn, scale)));
-                }
-            }
+    const v_f32 f = v_set1(factor);
+    for (int i = 0; i < b->nv; i += 2) {
+        if (i + 1 < b->nv && a->drop)
+            k_attend_slope_pair(a, b, i, 1, 1, inv, f);
+        else if (i + 1 < b->nv)
+            k_attend_slope_pair(a, b, i, 1, 0, inv, f);
+        else if (a->drop)
+            k_attend_slope_pair(a, b, i, 0, 1, inv, f);
+        else
+            k_attend_slope_pair(a, b, i, 0, 0, inv, f);
     }
 }
 
@@ -61,8 +92,8 @@ k_attend_spread_careful(const k_attend *a, const k_attend_block *b, const float 
 }
 
 static inline void
-k_attend_spread(const k_attend *a, const k_attend_block *b, const float *p, const float *x,
-                ptrdiff_t ldx, float *y, ptrdiff_t ldy)
+k_attend_spread(const k_attend *a, const k_attend_block *b, const float *p,
+                const float *x, ptrdiff_t ldx, float *y, ptrdiff_t ldy)
 {
     if (b->care) {
         k_attend_spread_careful(a, b, p, x, ldx, y, ldy);
@@ -105,10 +136,10 @@ k_attention_back(const k_attend *a, const float *dout, ptrdiff_t lddo, float *dq
             v_f32 inv[K_ATTEND_NV];
             const int c = h * a->W;
             const float *q = a->q + q0 * a->ldq + c, *g = dout + q0 * lddo + c;
-            k_attend_transpose(a, &b, q, a->ldq, factor, b.qt);
+            k_attend_transpose(a, &b, q, a->ldq, factor * K_LOG2_E, b.qt);
             k_attend_transpose(a, &b, g, lddo, 1.0f, b.dt);
             k_attend_scores(a, &b, a->k + c, a->ldk, b.qt, b.p);
-            k_attend_softmax(&b, inv);
+            k_attend_softmax(a, &b, 0, inv);
             k_attend_scores(a, &b, a->v + c, a->ldv, b.dt, b.g);
             if (a->drop)
                 k_attend_draw(a, &b, h);

@@ -34,8 +34,8 @@ k_gather_rows(int R, int C, const float *x, ptrdiff_t ldx, const int32_t *index,
 
 // y[index[r]] += x[r] in ascending r: the adjoint of k_gather_rows
 static inline void
-k_scatter_rows(int R, int C, const float *x, ptrdiff_t ldx, const int32_t *index, float *y,
-               ptrdiff_t ldy)
+k_scatter_rows(int R, int C, const float *x, ptrdiff_t ldx, const int32_t *index,
+               float *y, ptrdiff_t ldy)
 {
     for (int r = 0; r < R; r++)
         k_add(1, C, x + r * ldx, 0, y + index[r] * ldy, 0);
@@ -55,8 +55,8 @@ k_bag_weight(int n, int32_t V, const int32_t *ids, ptrdiff_t step)
 // in ascending i, then one product with k_bag_weight.  The adjoint adds k_bag_weight * dy to
 // the row of every id that is not 0 (k_axpy).
 static inline void
-k_bag_mean(int n, int C, int32_t V, const float *table, const int32_t *ids, ptrdiff_t step,
-           float *y)
+k_bag_mean(int n, int C, int32_t V, const float *table, const int32_t *ids,
+           ptrdiff_t step, float *y)
 {
     const v_f32 w = v_set1(k_bag_weight(n, V, ids, step));
     K_EACH(c, lanes, C, {

@@ -24,10 +24,11 @@
 #include "pcvr_move.h"
 
 enum {
-    K_GEMM_DEPTH = 256,                  // k a pass: a panel of B stays near the core
-    K_GEMM_WIDE = K_MAX_NV * PCVR_VL,    // columns of a panel
+    K_GEMM_DEPTH = 256,               // k a pass: a panel of B stays near the core
+    K_GEMM_WIDE = K_MAX_NV * PCVR_VL, // columns of a panel
     K_GEMM_NT_DEPTH = 128,
-    K_GEMM_COPIES = PCVR_VL == 8, // narrow panels thrash the first cache: copy the tall ones
+    K_GEMM_COPIES =
+        PCVR_VL == 8, // narrow panels thrash the first cache: copy the tall ones
 };
 
 // Columns of the next panel: wider when few rows leave registers free.
@@ -80,8 +81,11 @@ k_gemm_strided(int M, int N, int K, const float *A, ptrdiff_t ars, ptrdiff_t acs
         int wide;
         for (int j = 0; j < N; j += wide) {
             wide = k_panel_width(M, N - j);
-            k_tile t = {.K = k_min(K_GEMM_DEPTH, K - k0), .ars = ars, .acs = acs,
-                        .ldb = ldb, .ldc = ldc};
+            k_tile t = {.K = k_min(K_GEMM_DEPTH, K - k0),
+                        .ars = ars,
+                        .acs = acs,
+                        .ldb = ldb,
+                        .ldc = ldc};
             t.a = A + k0 * acs;
             t.b = B + k0 * ldb + j;
             t.c = C + j;
@@ -95,23 +99,23 @@ k_gemm_strided(int M, int N, int K, const float *A, ptrdiff_t ars, ptrdiff_t acs
 }
 
 static inline void
-k_gemm_nn(int M, int N, int K, const float *A, ptrdiff_t lda, const float *B, ptrdiff_t ldb,
-          const float *S, ptrdiff_t lds, float *C, ptrdiff_t ldc)
+k_gemm_nn(int M, int N, int K, const float *A, ptrdiff_t lda, const float *B,
+          ptrdiff_t ldb, const float *S, ptrdiff_t lds, float *C, ptrdiff_t ldc)
 {
     k_gemm_strided(M, N, K, A, lda, 1, B, ldb, S, lds, C, ldc);
 }
 
 static inline void
-k_gemm_tn(int M, int N, int K, const float *A, ptrdiff_t lda, const float *B, ptrdiff_t ldb,
-          const float *S, ptrdiff_t lds, float *C, ptrdiff_t ldc)
+k_gemm_tn(int M, int N, int K, const float *A, ptrdiff_t lda, const float *B,
+          ptrdiff_t ldb, const float *S, ptrdiff_t lds, float *C, ptrdiff_t ldc)
 {
     k_gemm_strided(M, N, K, A, 1, lda, B, ldb, S, lds, C, ldc);
 }
 
 // Transposes blocks of B into a buffer on the stack (at most 32 KiB), each used for all rows.
 K_FN void
-k_gemm_nt(int M, int N, int K, const float *A, ptrdiff_t lda, const float *B, ptrdiff_t ldb,
-          const float *S, ptrdiff_t lds, float *C, ptrdiff_t ldc)
+k_gemm_nt(int M, int N, int K, const float *A, ptrdiff_t lda, const float *B,
+          ptrdiff_t ldb, const float *S, ptrdiff_t lds, float *C, ptrdiff_t ldc)
 {
     float panel[K_GEMM_NT_DEPTH * K_GEMM_WIDE];
     for (int k0 = 0; k0 == 0 || k0 < K; k0 += K_GEMM_NT_DEPTH) {

@@ -164,14 +164,50 @@ v_scale(v_f32 a, v_f32 n)
     return v_mul(a, vi_float(vi_shl(rest, 23)));
 }
 
-static inline void
-vi_mul_wide(v_i32 a, v_i32 b, v_i32 *hi, v_i32 *lo)
+// The products of the even lanes, 64 bits wide; odd lanes moved to even places; the even lanes
+// of a and, between them, those of b.
+static inline v_i32
+vi_mul_even(v_i32 a, v_i32 b)
 {
-    const __m256i even = _mm256_mul_epu32(a, b);
-    const __m256i odd =
-        _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
-    *lo = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
-    *hi = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+    return _mm256_mul_epu32(a, b);
+}
+
+static inline v_i32
+vi_odd_to_even(v_i32 a)
+{
+    return _mm256_srli_epi64(a, 32);
+}
+
+static inline v_i32
+vi_zip_even(v_i32 a, v_i32 b)
+{
+    return _mm256_blend_epi32(a, _mm256_slli_epi64(b, 32), 0xaa);
+}
+
+// The place of each lane's byte in what vi_draws_below writes.
+static inline v_i32
+vi_draw_order(void)
+{
+    return _mm256_setr_epi32(0, 1, 4, 5, 2, 3, 6, 7);
+}
+
+// Eight 16-bit draws a lane, words 0 to 3, low half first: a bit each, set when draw < limit.
+static inline void
+vi_draws_below(v_i32 w0, v_i32 w1, v_i32 w2, v_i32 w3, uint16_t limit, uint8_t *bits)
+{
+    const __m256i low = _mm256_set1_epi16((short)limit);
+    const __m256i t0 = _mm256_unpacklo_epi32(w0, w1), t1 = _mm256_unpackhi_epi32(w0, w1);
+    const __m256i t2 = _mm256_unpacklo_epi32(w2, w3), t3 = _mm256_unpackhi_epi32(w2, w3);
+    const __m256i x0 = _mm256_unpacklo_epi64(t0, t2), x1 = _mm256_unpackhi_epi64(t0, t2);
+    const __m256i x2 = _mm256_unpacklo_epi64(t1, t3), x3 = _mm256_unpackhi_epi64(t1, t3);
+    const __m256i k0 = _mm256_cmpeq_epi16(_mm256_max_epu16(x0, low), x0); // draw >= limit
+    const __m256i k1 = _mm256_cmpeq_epi16(_mm256_max_epu16(x1, low), x1);
+    const __m256i k2 = _mm256_cmpeq_epi16(_mm256_max_epu16(x2, low), x2);
+    const __m256i k3 = _mm256_cmpeq_epi16(_mm256_max_epu16(x3, low), x3);
+    const uint32_t kept[2] = {(uint32_t)_mm256_movemask_epi8(_mm256_packs_epi16(k0, k1)),
+                              (uint32_t)_mm256_movemask_epi8(_mm256_packs_epi16(k2, k3))};
+    const uint32_t below[2] = {~kept[0], ~kept[1]};
+    memcpy(bits, below, sizeof below);
 }
 
 #endif

@@ -136,14 +136,47 @@ v_hmin(v_f32 a)
     return _mm_cvtss_f32(_mm_min_ss(s, _mm_movehdup_ps(s)));
 }
 
-static inline void
-vi_mul_wide(v_i32 a, v_i32 b, v_i32 *hi, v_i32 *lo)
+// The products of the even lanes, 64 bits wide; odd lanes moved to even places; the even lanes
+// of a and, between them, those of b.
+static inline v_i32
+vi_mul_even(v_i32 a, v_i32 b)
 {
-    const __m512i even = _mm512_mul_epu32(a, b);
-    const __m512i odd =
-        _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
-    *lo = _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
-    *hi = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+    return _mm512_mul_epu32(a, b);
+}
+
+static inline v_i32
+vi_odd_to_even(v_i32 a)
+{
+    return _mm512_srli_epi64(a, 32);
+}
+
+static inline v_i32
+vi_zip_even(v_i32 a, v_i32 b)
+{
+    return _mm512_mask_blend_epi32(0xaaaa, a, _mm512_slli_epi64(b, 32));
+}
+
+// The place of each lane's byte in what vi_draws_below writes.
+static inline v_i32
+vi_draw_order(void)
+{
+    return _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+}
+
+// Eight 16-bit draws a lane, words 0 to 3, low half first: a bit each, set when draw < limit.
+static inline void
+vi_draws_below(v_i32 w0, v_i32 w1, v_i32 w2, v_i32 w3, uint16_t limit, uint8_t *bits)
+{
+    const __m512i high = _mm512_set1_epi16((short)limit);
+    const __m512i t0 = _mm512_unpacklo_epi32(w0, w1), t1 = _mm512_unpackhi_epi32(w0, w1);
+    const __m512i t2 = _mm512_unpacklo_epi32(w2, w3), t3 = _mm512_unpackhi_epi32(w2, w3);
+    const uint32_t below[4] = {
+        _mm512_cmplt_epu16_mask(_mm512_unpacklo_epi64(t0, t2), high),
+        _mm512_cmplt_epu16_mask(_mm512_unpackhi_epi64(t0, t2), high),
+        _mm512_cmplt_epu16_mask(_mm512_unpacklo_epi64(t1, t3), high),
+        _mm512_cmplt_epu16_mask(_mm512_unpackhi_epi64(t1, t3), high),
+    };
+    memcpy(bits, below, sizeof below);
 }
 
 #endif

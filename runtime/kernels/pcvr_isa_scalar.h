@@ -106,12 +106,4 @@ v_scale(v_f32 a, v_f32 n)
     return v_mul(a, vi_float(vi_shl(rest, 23)));
 }
 
-static inline void
-vi_mul_wide(v_i32 a, v_i32 b, v_i32 *hi, v_i32 *lo)
-{
-    const uint64_t w = (uint64_t)a * b;
-    *hi = (uint32_t)(w >> 32);
-    *lo = (uint32_t)w;
-}
-
 #endif

@@ -7,8 +7,9 @@
 
 // Floats of scratch for attention: S keys, S0 keys as the model writes them (drop elements
 // are counted in them; S0 = S without dropout), W lanes a head.  Forward, and backward.
+// Probabilities, q' and out'; seen keys and their runs; drop bits by lane and by row.
 #define K_ATTEND_SCRATCH(S, S0, W)                                                       \
-    (K_ATTEND_BLOCK * ((S) + 2 * (W)) + 2 * (S) + (S0) + (S0) / 32 + 256)
+    (K_ATTEND_BLOCK * ((S) + 2 * (W)) + 2 * (S) + 2 * (S0) + 96)
 #define K_ATTEND_BACK_SCRATCH(S, S0, W)                                                  \
     (K_ATTEND_SCRATCH(S, S0, W) + K_ATTEND_BLOCK * ((S) + (W)))
 

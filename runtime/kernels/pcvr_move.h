@@ -61,10 +61,14 @@ k_transpose_8x8(const float *x, ptrdiff_t ldx, float *y, ptrdiff_t ldy)
     const __m256 a2 = _mm256_unpacklo_ps(r2, r3), a3 = _mm256_unpackhi_ps(r2, r3);
     const __m256 a4 = _mm256_unpacklo_ps(r4, r5), a5 = _mm256_unpackhi_ps(r4, r5);
     const __m256 a6 = _mm256_unpacklo_ps(r6, r7), a7 = _mm256_unpackhi_ps(r6, r7);
-    const __m256 b0 = _mm256_shuffle_ps(a0, a2, 0x44), b1 = _mm256_shuffle_ps(a0, a2, 0xee);
-    const __m256 b2 = _mm256_shuffle_ps(a1, a3, 0x44), b3 = _mm256_shuffle_ps(a1, a3, 0xee);
-    const __m256 b4 = _mm256_shuffle_ps(a4, a6, 0x44), b5 = _mm256_shuffle_ps(a4, a6, 0xee);
-    const __m256 b6 = _mm256_shuffle_ps(a5, a7, 0x44), b7 = _mm256_shuffle_ps(a5, a7, 0xee);
+    const __m256 b0 = _mm256_shuffle_ps(a0, a2, 0x44),
+                 b1 = _mm256_shuffle_ps(a0, a2, 0xee);
+    const __m256 b2 = _mm256_shuffle_ps(a1, a3, 0x44),
+                 b3 = _mm256_shuffle_ps(a1, a3, 0xee);
+    const __m256 b4 = _mm256_shuffle_ps(a4, a6, 0x44),
+                 b5 = _mm256_shuffle_ps(a4, a6, 0xee);
+    const __m256 b6 = _mm256_shuffle_ps(a5, a7, 0x44),
+                 b7 = _mm256_shuffle_ps(a5, a7, 0xee);
     _mm256_storeu_ps(y, _mm256_permute2f128_ps(b0, b4, 0x20));
     _mm256_storeu_ps(y + ldy, _mm256_permute2f128_ps(b1, b5, 0x20));
     _mm256_storeu_ps(y + 2 * ldy, _mm256_permute2f128_ps(b2, b6, 0x20));

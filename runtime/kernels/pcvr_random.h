@@ -12,55 +12,93 @@
 
 typedef struct k_drop {
     uint64_t seed;
-    uint32_t site;      // which call of chance in the model
-    uint32_t sample;    // index in the batch
+    uint32_t site;   // which call of chance in the model
+    uint32_t sample; // index in the batch
     uint32_t step;
     uint32_t threshold; // round(65536 p), 0 to 65536
     float scale;        // 1 / (1 - p), 0 for p = 1
 } k_drop;
 
-// The four words of the counters (c0[lane], site, sample, step).
+#if PCVR_VL == 1
+
+// bits[0]: bit e is set when element 8 block + e is dropped.
 static inline void
-k_philox(const k_drop *d, v_i32 c0, v_i32 out[4])
+k_drop_vector(const k_drop *d, uint32_t block, uint8_t *bits)
 {
-    const v_i32 m0 = vi_set1((int32_t)0xd2511f53u), m1 = vi_set1((int32_t)0xcd9e8d57u);
-    uint32_t k0 = (uint32_t)d->seed, k1 = (uint32_t)(d->seed >> 32);
-    v_i32 c1 = vi_set1((int32_t)d->site), c2 = vi_set1((int32_t)d->sample);
-    v_i32 c3 = vi_set1((int32_t)d->step);
+    uint32_t k0 = (uint32_t)d->seed, k1 = (uint32_t)(d->seed >> 32), set = 0;
+    uint32_t c[4] = {block, d->site, d->sample, d->step};
     for (int round = 0; round < 10; round++) {
-        v_i32 hi0, lo0, hi1, lo1;
-        vi_mul_wide(c0, m0, &hi0, &lo0);
-        vi_mul_wide(c2, m1, &hi1, &lo1);
-        c0 = vi_xor(vi_xor(hi1, c1), vi_set1((int32_t)k0));
-        c2 = vi_xor(vi_xor(hi0, c3), vi_set1((int32_t)k1));
-        c1 = lo1;
-        c3 = lo0;
+        const uint64_t p0 = (uint64_t)0xd2511f53u * c[0],
+                       p1 = (uint64_t)0xcd9e8d57u * c[2];
+        c[0] = (uint32_t)(p1 >> 32) ^ c[1] ^ k0;
+        c[2] = (uint32_t)(p0 >> 32) ^ c[3] ^ k1;
+        c[1] = (uint32_t)p1;
+        c[3] = (uint32_t)p0;
         k0 += 0x9e3779b9u;
         k1 += 0xbb67ae85u;
     }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
+    for (int i = 0; i < 8; i++)
+        set |= (uint32_t)((c[i / 2] >> (16 * (i % 2)) & 0xffffu) < d->threshold) << i;
+    *bits = (uint8_t)set;
 }
+
+#else
+
+// Counters of every second lane: 64-bit lanes whose low halves count.
+typedef struct k_philox_half {
+    v_i32 c0, c1, c2, c3;
+} k_philox_half;
+
+static inline void
+k_philox_round(k_philox_half *h, v_i32 k0, v_i32 k1)
+{
+    const v_i32 p0 = vi_mul_even(h->c0, vi_set1((int32_t)0xd2511f53u));
+    const v_i32 p1 = vi_mul_even(h->c2, vi_set1((int32_t)0xcd9e8d57u));
+    h->c0 = vi_xor(vi_xor(vi_odd_to_even(p1), h->c1), k0);
+    h->c2 = vi_xor(vi_xor(vi_odd_to_even(p0), h->c3), k1);
+    h->c1 = p1;
+    h->c3 = p0;
+}
+
+// bits[b], b < PCVR_VL: bit e is set when element 8 (block + b) + e is dropped, for a
+// threshold below 65536.
+static inline void
+k_drop_vector(const k_drop *d, uint32_t block, uint8_t *bits)
+{
+    v_i32 k0 = vi_set1((int32_t)(uint32_t)d->seed),
+          k1 = vi_set1((int32_t)(d->seed >> 32));
+    const v_i32 count = vi_add(vi_set1((int32_t)block), vi_draw_order());
+    const v_i32 c1 = vi_set1((int32_t)d->site), c2 = vi_set1((int32_t)d->sample);
+    const v_i32 c3 = vi_set1((int32_t)d->step);
+    k_philox_half x = {count, c1, c2, c3}, y = {vi_odd_to_even(count), c1, c2, c3};
+    for (int round = 0; round < 10; round++) {
+        k_philox_round(&x, k0, k1);
+        k_philox_round(&y, k0, k1);
+        k0 = vi_add(k0, vi_set1((int32_t)0x9e3779b9u));
+        k1 = vi_add(k1, vi_set1((int32_t)0xbb67ae85u));
+    }
+    vi_draws_below(vi_zip_even(x.c0, y.c0), vi_zip_even(x.c1, y.c1),
+                   vi_zip_even(x.c2, y.c2), vi_zip_even(x.c3, y.c3),
+                   (uint16_t)d->threshold, bits);
+}
+
+#endif
 
 // bits[b], b < blocks: bit e is set when element 8 (first_block + b) + e is dropped.
 K_FN void
 k_drop_bits(const k_drop *d, uint32_t first_block, int blocks, uint8_t *bits)
 {
-    const v_i32 low = vi_set1(0xffff), limit = vi_set1((int32_t)d->threshold);
-    for (int b = 0; b < blocks; b += PCVR_VL) {
-        v_i32 w[4], set = vi_set1(0);
-        int32_t lane[PCVR_VL];
-        k_philox(d, vi_add(vi_set1((int32_t)(first_block + (uint32_t)b)), vi_iota()), w);
-        for (int i = 0; i < 4; i++) { // draw - limit is negative when dropped
-            const v_i32 a = vi_shr(vi_sub(vi_and(w[i], low), limit), 31);
-            const v_i32 c = vi_shr(vi_sub(vi_shr(w[i], 16), limit), 31);
-            set = vi_or(set, vi_shl(vi_or(a, vi_shl(c, 1)), 2 * i));
-        }
-        vi_store(lane, set);
-        for (int l = 0; l < k_min(PCVR_VL, blocks - b); l++)
-            bits[b + l] = (uint8_t)lane[l];
+    if (d->threshold >= 65536) {
+        memset(bits, 0xff, (size_t)blocks);
+        return;
+    }
+    int b = 0;
+    for (; b + PCVR_VL <= blocks; b += PCVR_VL)
+        k_drop_vector(d, first_block + (uint32_t)b, bits + b);
+    if (b < blocks) {
+        uint8_t rest[PCVR_VL];
+        k_drop_vector(d, first_block + (uint32_t)b, rest);
+        memcpy(bits + b, rest, (size_t)(blocks - b));
     }
 }
 
@@ -68,8 +106,8 @@ enum { K_DROP_RUN = 64 };
 
 // Drop bits of up to 8 * K_DROP_RUN elements from any element on.
 typedef struct k_drop_run {
-    int count;                      // elements that have their bits here
-    int offset;                     // the first of them is bit `offset` of bits[0]
+    int count;  // elements that have their bits here
+    int offset; // the first of them is bit `offset` of bits[0]
     uint8_t bits[K_DROP_RUN + 4];
 } k_drop_run;
 
@@ -80,7 +118,8 @@ k_drop_run_fill(k_drop_run *run, const k_drop *d, uint64_t element, ptrdiff_t n)
     const ptrdiff_t most = 8 * K_DROP_RUN - run->offset;
     run->count = (int)(n < most ? n : most);
     memset(run->bits + K_DROP_RUN, 0, 4);
-    k_drop_bits(d, (uint32_t)(element >> 3), (run->offset + run->count + 7) / 8, run->bits);
+    k_drop_bits(d, (uint32_t)(element >> 3), (run->offset + run->count + 7) / 8,
+                run->bits);
 }
 
 // The bits of elements i, i + 1, ... of the run, at least 16 of them, from bit 0 on.

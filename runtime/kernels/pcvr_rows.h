@@ -141,7 +141,8 @@ k_layer_norm_back(int R, int C, const float *y, ptrdiff_t ldy, const float *rstd
 // RMS norm without its weight (Zhang, Sennrich 2019): y = x * rstd with
 // rstd = 1 / sqrt(mean(x^2) + 1e-6).  rstd[R] may be NULL.
 K_FN void
-k_rms_norm(int R, int C, const float *x, ptrdiff_t ldx, float *y, ptrdiff_t ldy, float *rstd)
+k_rms_norm(int R, int C, const float *x, ptrdiff_t ldx, float *y, ptrdiff_t ldy,
+           float *rstd)
 {
     for (int r = 0; r < R; r++) {
         const float *xr = x + r * ldx;
@@ -149,7 +150,8 @@ k_rms_norm(int R, int C, const float *x, ptrdiff_t ldx, float *y, ptrdiff_t ldy,
         const float mean = k_dot(C, xr, xr) / (float)C;
         const float inv = 1.0f / sqrtf(mean + K_RMS_NORM_EPS);
         const v_f32 vi = v_set1(inv);
-        K_EACH(i, lanes, C, v_store_n(yr + i, lanes, v_mul(v_load_n(xr + i, lanes), vi)););
+        K_EACH(i, lanes, C,
+               v_store_n(yr + i, lanes, v_mul(v_load_n(xr + i, lanes), vi)););
         if (rstd)
             rstd[r] = inv;
     }
@@ -216,8 +218,8 @@ k_softmax(int R, int C, const float *x, ptrdiff_t ldx, const uint8_t *mask, ptrd
 
 // From y = softmax(x): dx = or += y * (dy - sum(y * dy)); entries with y = 0 get exactly 0.
 K_FN void
-k_softmax_back(int R, int C, const float *y, ptrdiff_t ldy, const float *dy, ptrdiff_t lddy,
-               float *dx, ptrdiff_t lddx, int add)
+k_softmax_back(int R, int C, const float *y, ptrdiff_t ldy, const float *dy,
+               ptrdiff_t lddy, float *dx, ptrdiff_t lddx, int add)
 {
     for (int r = 0; r < R; r++) {
         const float *yr = y + r * ldy, *gr = dy + r * lddy;

@@ -29,6 +29,34 @@ v_exp(v_f32 x)
     return v_scale(p, n);
 }
 
+// 2^x for x <= 0, 2 ulp; below -125 it stays at 2^-125, so that no subnormal appears.  The
+// softmax of attention: no multiplication by log2 e, no step for the ends of the range.
+static inline v_f32
+v_exp2_down(v_f32 x)
+{
+    x = v_max(v_set1(-125.0f), x);
+#if PCVR_VL == 16
+    const v_f32 n = v_round(x);
+#else
+    const v_f32 magic =
+        v_set1(12582912.0f); // 1.5 * 2^23: the sum's last bits are round(x)
+    const v_f32 t = v_add(x, magic);
+    const v_f32 n = v_sub(t, magic);
+#endif
+    const v_f32 r = v_sub(x, n);
+    v_f32 q = v_set1(0.00132708973f);
+    q = v_fma(q, r, v_set1(0.00967136119f));
+    q = v_fma(q, r, v_set1(0.0555070788f));
+    q = v_fma(q, r, v_set1(0.240222454f));
+    q = v_fma(q, r, v_set1(0.693147004f));
+    q = v_fma(q, r, v_set1(1.0f));
+#if PCVR_VL == 16
+    return v_scale(q, n);
+#else
+    return vi_float(vi_add(v_bits(q), vi_shl(v_bits(t), 23)));
+#endif
+}
+
 // ln x, 1.5 ulp; 0 gives -inf, a negative number NaN.
 static inline v_f32
 v_log(v_f32 x)

@@ -340,6 +340,21 @@ test_partly_seen_rows(void **state)
     free_problem(&p);
 }
 
+// Long rows: the drop bits of a whole block of queries lie side by side.
+static void
+test_many_keys(void **state)
+{
+    (void)state;
+    static const int many[] = {DROP, DROP | SHIFT, DROP | INDEX, MASK | DROP,
+                               CAUSAL | DROP};
+    for (int i = 0; i < 5; i++) {
+        Problem p;
+        make_problem(&p, 33, 700 + i, 1, 4, many[i]);
+        check_problem(&p);
+        free_problem(&p);
+    }
+}
+
 // Zero keys: zeros out.
 static void
 test_no_keys(void **state)
@@ -413,6 +428,7 @@ KERNEL_GROUP(attend)(void)
         cmocka_unit_test(test_against_double),
         cmocka_unit_test(test_unseen_rows_hold_anything),
         cmocka_unit_test(test_partly_seen_rows),
+        cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_no_keys),
         cmocka_unit_test(test_query_alone),
         cmocka_unit_test(test_finite_differences),

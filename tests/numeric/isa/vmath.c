@@ -58,6 +58,7 @@ typedef struct {
 static const Function functions[] = {
     {"exp", v_exp, exp, -104.0, 88.8, 1.5, 0},
     {"exp near 0", v_exp, exp, -1e-3, 1e-3, 1.5, 0},
+    {"exp2_down", v_exp2_down, exp2, -125.0, 0.0, 2.0, 0},
     {"log", v_log, log, 1e-45, 3.4e38, 1.5, 0},
     {"log near 1", v_log, log, 0.5, 2.0, 1.5, 0},
     {"log1p", v_log1p, log1p, -0.999999, 1e30, 2.0, 0},
@@ -153,6 +154,9 @@ test_special_values(void **state)
         {"exp", v_exp, 1e38f, inf},
         {"exp", v_exp, -103.5f, 1e-45f},
         {"exp", v_exp, 1e-45f, 1.0f},
+        {"exp2_down", v_exp2_down, 0.0f, 1.0f},
+        {"exp2_down", v_exp2_down, -inf, 0x1p-125f},
+        {"exp2_down", v_exp2_down, NAN, NAN},
         {"log", v_log, 1.0f, 0.0f},
         {"log", v_log, 0.0f, -inf},
         {"log", v_log, -0.0f, -inf},
