@@ -92,7 +92,7 @@ read_choice(Graph *g, const char *text, Choice *c)
 }
 
 bool
-checkpoint_valid(Graph *g, const char *choice)
+checkpoint_choice_valid(Graph *g, const char *choice)
 {
     Choice c;
     return read_choice(g, choice, &c);

@@ -16,7 +16,7 @@ PassFn sweep;         // drops what checkpointing made dead; merges nothing
 
 // Finds out whether a checkpoint choice names something that exists: "none", "blocks", "sample" or a comma
 // list of instance names and globs. false after one error at no place that lists the blocks and choices.
-bool checkpoint_valid(Graph *g, const char *choice);
+bool checkpoint_choice_valid(Graph *g, const char *choice);
 
 // rewrite.c - building a graph anew beside the old one.
 //

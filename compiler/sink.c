@@ -133,6 +133,9 @@ static bool
 sinks_through(const Node *n, int64_t axis)
 {
     bool carried = false;
+    // Two gathers along different axes could change places for ever.
+    if (n->op == OP_GATHER && n->in[1]->shape.rank == 1 && axis != n->a.axis)
+        return false;
     for (int k = 0; k < n->n_in; k++) {
         int64_t at = axis_of_operand(n, k, axis);
         if (at == AXIS_BLOCKED)
