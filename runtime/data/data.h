@@ -108,6 +108,12 @@ typedef struct DataBatch {
     int64_t index;               // of the batch in its stream
 } DataBatch;
 
+// Reads an order file: one line a step, row numbers apart by blanks or commas; lines that are
+// empty or begin with '#' are skipped. The caller frees both arrays. Row numbers are checked
+// by data_stream_open. -1 names the file and the line.
+int data_order_read(const char *path, int64_t **order, int64_t **order_ends,
+                    int64_t *order_steps, DataError *e);
+
 // Starts the reader threads. `order` is used until the stream is closed. The order of
 // batches and their content depend on the options alone, never on the number of threads.
 int data_stream_open(Data *d, const DataStreamOptions *o, DataStream **out, DataError *e);

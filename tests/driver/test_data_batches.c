@@ -352,6 +352,93 @@ test_order(void **state)
     data_close(d);
 }
 
+static void
+write_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void
+test_order_file(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/pcvr_order_XXXXXX";
+    close(mkstemp(path));
+    int64_t *order, *ends, steps;
+    DataError e = {{0}};
+    write_text(path, "# a comment\n3 1,2\r\n\n\t7\n  0, 0");
+    assert_int_equal(data_order_read(path, &order, &ends, &steps, &e), 0);
+    static const int64_t want[] = {3, 1, 2, 7, 0, 0};
+    assert_int_equal(steps, 3);
+    assert_int_equal(ends[0], 3);
+    assert_int_equal(ends[1], 4);
+    assert_int_equal(ends[2], 6);
+    assert_memory_equal(order, want, sizeof want);
+    free(order);
+    free(ends);
+    static const struct {
+        const char *text, *message;
+    } bad[] = {{"1 2\n3 x\n", "line 2: expected a row number"},
+               {"1\n-1\n", "line 2: expected a row number"},
+               {"99999999999999999999", "line 1: expected a row number"},
+               {"# nothing\n\n", "no steps"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        e.text[0] = '\0';
+        write_text(path, bad[i].text);
+        assert_int_equal(data_order_read(path, &order, &ends, &steps, &e), -1);
+        if (!strstr(e.text, bad[i].message))
+            fail_msg("'%s' does not say '%s'", e.text, bad[i].message);
+    }
+    unlink(path);
+    e.text[0] = '\0';
+    assert_int_equal(data_order_read(path, &order, &ends, &steps, &e), -1);
+    assert_non_null(strstr(e.text, path));
+}
+
+// The larger sets: counts of rows, labels and users.
+static void
+test_learn_sets(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set;
+        int64_t rows, valid_rows;
+    } sets[] = {{"learn", 20000, 2000}, {"learn_eval", 600, 0}};
+    if (!test_has_fixtures()) {
+        print_message("reason: the larger data sets are in the fixtures only\n");
+        skip();
+    }
+    for (size_t i = 0; i < 2; i++) {
+        Data *d = open_set(sets[i].set, NULL);
+        DataStreamOptions o = {
+            .batch_size = 256, .end_group = data_n_groups(d), .threads = 2};
+        DataStream *s = open_stream(d, &o);
+        DataSplit split;
+        DataError e = {{0}};
+        int64_t rows = 0, positives = 0, nulls = 0;
+        for (const DataBatch *b; (b = next(s));)
+            for (int64_t k = 0; k < b->tensors.size; k++, rows++) {
+                assert_int_equal(b->rows[k], rows);
+                positives += b->tensors.label[k];
+                nulls += !b->user_ids[k];
+            }
+        assert_int_equal(rows, sets[i].rows);
+        assert_int_equal(data_rows(d), rows);
+        assert_int_equal(data_split(d, "row_group_tail", 0.1, 1, &split, &e), 0);
+        if (sets[i].valid_rows) {
+            assert_int_equal(split.valid_rows, sets[i].valid_rows);
+            assert_int_equal(positives, 5854);
+        } else {
+            assert_int_equal(nulls, 1);
+        }
+        data_stream_close(s);
+        data_close(d);
+    }
+}
+
 // Statistics of a whole pass, per column, and the first id of each.
 static void
 test_oov(void **state)
@@ -509,7 +596,8 @@ main(void)
         cmocka_unit_test(test_sweeps_go_on), cmocka_unit_test(test_order),
         cmocka_unit_test(test_oov),          cmocka_unit_test(test_strict_ids),
         cmocka_unit_test(test_default_len),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_close_early),
+        cmocka_unit_test(test_close_early),  cmocka_unit_test(test_order_file),
+        cmocka_unit_test(test_learn_sets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
