@@ -139,6 +139,27 @@ test_forward_steps(void **state)
     assert_int_equal(bad, 0);
 }
 
+// Backward and recomputed nodes read of the forward pass only what is kept, leaves, and values that depend on
+// inputs and constants alone.
+static bool
+reads_are_kept(const Graph *g)
+{
+    bool *computed = calloc((size_t)g->n_nodes + 1, sizeof *computed);
+    bool ok = true;
+    for (int k = 0; k < g->n_nodes; k++) {
+        const Node *n = g->nodes[k];
+        computed[k] = n->op == OP_PARAM || (op_info[n->op].flags & OPF_CHANCE) != 0;
+        for (int j = 0; j < n->n_in; j++) {
+            const Node *x = n->in[j];
+            computed[k] = computed[k] || computed[x->id];
+            if (n->part != PART_FORWARD && x->part == PART_FORWARD && computed[x->id])
+                ok = ok && (x->kept || x->op == OP_PARAM);
+        }
+    }
+    free(computed);
+    return ok;
+}
+
 static Numbers
 gradients(uint64_t seed, bool optimise, const char *choice, int *recomputed)
 {
@@ -154,6 +175,7 @@ gradients(uint64_t seed, bool optimise, const char *choice, int *recomputed)
     if (choice != NULL) {
         assert_true(checkpoint(g));
         assert_true(sweep(g));
+        assert_true(reads_are_kept(g));
     }
     for (int k = 0; k < g->n_nodes; k++)
         if (g->nodes[k]->part == PART_RECOMPUTE && (op_info[g->nodes[k]->op].flags & OPF_MOVE) == 0)
