@@ -78,7 +78,7 @@ compile_passes(Compile *c, const char *choice, bool backward, PassHook *hook, vo
 {
     if (!choice)
         choice = config_gradient_checkpointing(c->config) ? "blocks" : "none";
-    if (!checkpoint_valid(c->graph, choice))
+    if (!checkpoint_choice_valid(c->graph, choice))
         return 2;
     c->graph->checkpoint = choice;
     if (hook)
