@@ -8,7 +8,7 @@ if ! echo 'int main(void) { return 0; }' | cc -fsanitize=thread -x c -o /dev/nul
 fi
 mkdir -p "$out"
 src="runtime/data/*.c runtime/error.c runtime/file.c runtime/metric*.c runtime/loss.c runtime/numbers.c runtime/safetensors*.c"
-for name in batches edge; do
+for name in batches; do
     # shellcheck disable=SC2086
     cc -std=c11 -D_GNU_SOURCE -O1 -g -fsanitize=thread -Iruntime -Iruntime/data -o "$out/$name" \
         "tests/driver/test_data_$name.c" $(ls $src 2>/dev/null) -lcmocka -ljansson -lm -ldl -lpthread || exit 1
