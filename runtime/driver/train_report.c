@@ -1,0 +1,163 @@
+// train_report.c - what a training run says about itself: plan, opening lines, summary.
+
+#include "train.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "file.h"
+#include "json.h"
+
+void
+train_plan(const Loop *l, const Run *r)
+{
+    const pcvr_plan *p = pcvr_runner_plan(l->trainer.runner);
+    int64_t state = l->trainer.state_bytes, all = p->planned_peak_bytes + state;
+    int64_t memory = run_memory();
+    json_t *v = run_plan_json(p);
+    json_object_set_new(v, "optimizer_state_bytes", json_integer(state));
+    json_object_set_new(v, "available_bytes", json_integer(memory));
+    json_object_set_new(v, "fits", memory > 0 ? json_boolean(all <= memory) : json_null());
+    if (r->f.json) {
+        char *text = json_text(v, 0);
+        printf("%s\n", text ? text : "{}");
+        free(text);
+    } else {
+        const char *key;
+        json_t *item;
+        json_object_foreach(v, key, item) {
+            if (json_is_integer(item))
+                printf("%-24s %lld\n", key, (long long)json_integer_value(item));
+        }
+        if (memory > 0)
+            printf("fits: %s, %lld bytes of %lld available\n", all <= memory ? "yes" : "no",
+                   (long long)all, (long long)memory);
+        else
+            printf("fits: unknown, %lld bytes needed\n", (long long)all);
+    }
+    json_decref(v);
+}
+
+void
+train_begin(const Loop *l, const Run *r)
+{
+    const pcvr_plan *p = pcvr_runner_plan(l->trainer.runner);
+    int64_t dense = 0, sparse = 0;
+    for (int i = 0; i < r->module->n_params; i++) {
+        const pcvr_param *q = &r->module->params[i];
+        *(q->flags & PCVR_PARAM_TABLE ? &sparse : &dense) += q->size;
+    }
+    fprintf(r->say, "%s: %lld dense parameters, %lld in tables; checkpoint %s, isa %s\n",
+            r->experiment.name, (long long)dense, (long long)sparse, r->module->checkpoint,
+            r->module->isa);
+    fprintf(r->say, "data: %lld training rows, %lld validation rows, batch %lld, %lld steps\n",
+            (long long)l->split.train_rows, (long long)l->split.valid_rows,
+            (long long)l->batch_size, (long long)l->total);
+    fprintf(r->say, "run: %lld threads, %lld lanes, chunk %lld%s\n", (long long)p->threads,
+            (long long)p->lanes, (long long)p->chunk,
+            l->trainer.o.clip > 0.0 ? ", gradients clipped at norm 1" : "");
+    fflush(r->say);
+}
+
+static json_t *
+split_json(const Loop *l)
+{
+    const DataSplit *s = &l->split;
+    json_t *v = json_object();
+    json_object_set_new(v, "train_row_groups", json_integer(s->train_end - s->train_first));
+    json_object_set_new(v, "valid_row_groups", json_integer(s->valid_end - s->valid_first));
+    json_object_set_new(v, "train_row_group_range", json_pack("[ii]", s->train_first, s->train_end));
+    json_object_set_new(v, "valid_row_group_range", json_pack("[ii]", s->valid_first, s->valid_end));
+    json_object_set_new(v, "train_rows", json_integer(s->train_rows));
+    json_object_set_new(v, "valid_rows", json_integer(s->valid_rows));
+    json_object_set_new(v, "reuse_train_for_valid", json_boolean(s->reused));
+    json_object_set_new(v, "is_disjoint", json_boolean(!s->reused));
+    return v;
+}
+
+static json_t *
+telemetry_json(const Loop *l, const Run *r)
+{
+    double elapsed = pcvr_now() - l->start;
+    int64_t parameters = 0;
+    json_t *v = json_object();
+    for (int i = 0; i < r->module->n_params; i++)
+        parameters += r->module->params[i].size;
+    json_object_set_new(v, "label", json_string("training"));
+    json_object_set_new(v, "elapsed_sec", json_finite(elapsed));
+    json_object_set_new(v, "data_wait_sec", json_finite(l->waiting));
+    json_object_set_new(v, "steps", json_integer(l->step));
+    json_object_set_new(v, "rows", json_integer(l->rows));
+    json_object_set_new(v, "train_rows", json_integer(l->split.train_rows));
+    json_object_set_new(v, "valid_rows", json_integer(l->split.valid_rows));
+    json_object_set_new(v, "model_parameters", json_integer(parameters));
+    json_object_set_new(v, "rows_per_sec", json_finite((double)l->rows / elapsed));
+    json_object_set_new(v, "steps_per_sec", json_finite((double)l->step / elapsed));
+    return v;
+}
+
+static json_t *
+summary_json(const Loop *l, const Run *r, int64_t measured)
+{
+    const Settings *s = &r->settings;
+    json_t *v = json_object(), *metrics = json_object();
+    bool any = json_array_size(l->validations) > 0;
+    json_object_set_new(v, "run_dir", json_string(r->run_dir));
+    json_object_set_new(v, "checkpoint_root", json_string(r->run_dir));
+    json_object_set_new(v, "schema_path", json_string(r->schema_path));
+    json_object_set(v, "train_ratio", settings_get(s, "data.train_ratio"));
+    json_object_set(v, "valid_ratio", settings_get(s, "data.valid_ratio"));
+    json_object_set(v, "split_strategy", settings_get(s, "data.split_strategy"));
+    json_object_set(v, "split_seed", settings_get(s, "optimizer.seed"));
+    json_object_set(v, "sampling_strategy", settings_get(s, "data.sampling_strategy"));
+    json_object_set(v, "train_steps_per_sweep", settings_get(s, "data.train_steps_per_sweep"));
+    json_object_set_new(metrics, "auc", any ? json_finite(l->last.auc) : json_null());
+    json_object_set_new(metrics, "logloss", any ? json_finite(l->last.logloss) : json_null());
+    json_object_set_new(v, "validation_metrics", metrics);
+    json_object_set_new(v, "validation_score_diagnostics",
+                        run_diagnostics_json(&l->last.diagnostics));
+    json_object_set(v, "validations", l->validations);
+    json_object_set_new(v, "telemetry", telemetry_json(l, r));
+    json_object_set_new(v, "experiment_name", json_string(r->experiment.name));
+    json_object_set_new(v, "row_group_split", split_json(l));
+    json_t *plan = run_plan_json(pcvr_runner_plan(l->trainer.runner));
+    json_object_set_new(plan, "optimizer_state_bytes", json_integer(l->trainer.state_bytes));
+    json_object_set_new(plan, "measured_peak_bytes", json_integer(measured));
+    json_object_set_new(v, "memory", plan);
+    json_object_set_new(v, "checkpoint", json_string(r->module->checkpoint));
+    json_object_set_new(v, "isa", json_string(r->module->isa));
+    return v;
+}
+
+bool
+train_end(Loop *l, Run *r, PcvrError *err)
+{
+    int64_t planned = pcvr_runner_plan(l->trainer.runner)->planned_peak_bytes;
+    int64_t measured = pcvr_runner_measured(l->trainer.runner);
+    const char *overrun = pcvr_runner_overrun(l->trainer.runner);
+    json_t *v = summary_json(l, r, measured);
+    char *text = json_text(v, 2), *line = json_text(v, 0);
+    char *path = malloc(strlen(r->run_dir) + 32);
+    json_decref(v);
+    bool ok = (text && line && path) || pcvr_fail(err, "out of memory");
+    if (ok && overrun)
+        ok = pcvr_fail(err, "internal fault: the buffer '%s' was overrun", overrun);
+    if (ok) {
+        sprintf(path, "%s/training_summary.json", r->run_dir);
+        size_t n = strlen(text);
+        text[n] = '\n';    // json_text leaves room for the zero that is not written
+        ok = pcvr_file_write(path, text, n + 1, err);
+    }
+    if (ok && r->f.json)
+        printf("%s\n", line);
+    if (ok && json_array_size(l->validations) > 0)
+        fprintf(r->say, "validation AUC %.6f logloss %.6f\n", l->last.auc, l->last.logloss);
+    if (ok)
+        fprintf(r->say, "peak: planned %lld bytes, measured %lld bytes%s\n", (long long)planned,
+                (long long)measured,
+                measured < planned ? " (less: not every buffer was filled to its end)" : "");
+    free(text);
+    free(line);
+    free(path);
+    return ok;
+}

@@ -1,0 +1,215 @@
+// trainer.c - a model in training: a runner, its loss, the state of its optimisers.
+//
+// Tables go to sparse Adagrad over the merged rows of a step, everything else to AdamW. Frozen parameters and
+// those that reach no logit stay as they are, weight decay included.
+
+#include "trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clip.h"
+#include "init.h"
+
+static bool
+is_table(const pcvr_param *p)
+{
+    return p->flags & PCVR_PARAM_TABLE;
+}
+
+static bool
+is_still(const pcvr_param *p)
+{
+    return p->flags & (PCVR_PARAM_FROZEN | PCVR_PARAM_UNUSED);
+}
+
+static float **
+pointers(int n)
+{
+    return calloc((size_t)n + 1, sizeof(float *));
+}
+
+static void
+pointers_free(float **p, int n)
+{
+    for (int i = 0; p && i < n; i++)
+        free(p[i]);
+    free(p);
+}
+
+// n zeroed floats, counted in the state.
+static bool
+state_new(Trainer *t, float **to, int64_t n)
+{
+    *to = calloc((size_t)n + 1, sizeof(float));
+    t->state_bytes += n * (int64_t)sizeof(float);
+    return *to != NULL;
+}
+
+static bool
+state_allocate(Trainer *t)
+{
+    int n = t->m->n_params;
+    t->params = pointers(n);
+    t->first = pointers(n);
+    t->second = pointers(n);
+    t->shadow = t->o.ema ? pointers(n) : NULL;
+    t->logits = calloc((size_t)(t->max_batch * t->m->actions) + 1, sizeof(float));
+    bool ok = t->params && t->first && t->second && t->logits && (t->shadow || !t->o.ema);
+    for (int i = 0; ok && i < n; i++) {
+        const pcvr_param *p = &t->m->params[i];
+        t->params[i] = pcvr_runner_param(t->runner, i);
+        if (!is_still(p))
+            ok = state_new(t, &t->first[i], p->size) &&
+                 (is_table(p) || state_new(t, &t->second[i], p->size));
+        ok = ok && (!t->shadow || state_new(t, &t->shadow[i], p->size));
+    }
+    return ok && pcvr_step_loss_new(&t->loss, t->o.terms, (size_t)t->o.n_terms, t->max_batch,
+                                    t->m->actions);
+}
+
+bool
+trainer_new(Trainer *t, const pcvr_module *m, int64_t max_batch, const pcvr_options *run,
+            const TrainerOptions *options, PcvrError *err)
+{
+    char text[512] = "";
+    *t = (Trainer){.m = m, .o = *options, .max_batch = max_batch, .adamw = pcvr_adamw_defaults()};
+    if (pcvr_runner_new(m, max_batch, run, &t->runner, text, sizeof text) != PCVR_OK)
+        return pcvr_fail(err, "%s", text);
+    if (!state_allocate(t)) {
+        pcvr_fail(err, "out of memory for %lld bytes of optimiser state",
+                  (long long)t->state_bytes);
+        trainer_free(t);
+        return false;
+    }
+    return true;
+}
+
+void
+trainer_free(Trainer *t)
+{
+    int n = t->m ? t->m->n_params : 0;
+    free(t->params);
+    pointers_free(t->first, n);
+    pointers_free(t->second, n);
+    pointers_free(t->shadow, n);
+    free(t->logits);
+    pcvr_step_loss_free(&t->loss);
+    pcvr_runner_free(t->runner);
+    *t = (Trainer){0};
+}
+
+void
+trainer_changed(Trainer *t)
+{
+    for (int i = 0; t->shadow && i < t->m->n_params; i++)
+        memcpy(t->shadow[i], t->params[i], (size_t)t->m->params[i].size * sizeof(float));
+    pcvr_runner_prepare(t->runner);
+}
+
+void
+trainer_init(Trainer *t, uint64_t seed)
+{
+    for (int i = 0; i < t->m->n_params; i++)
+        pcvr_init_fill(t->params[i], &t->m->params[i], seed);
+    trainer_changed(t);
+}
+
+// Global norm: parameters in order, tables by the rows of the step.
+static double
+gradient_norm(const Trainer *t)
+{
+    double sum = 0.0;
+    for (int i = 0; i < t->m->n_params; i++) {
+        const pcvr_param *p = &t->m->params[i];
+        if (is_still(p))
+            continue;
+        if (is_table(p)) {
+            pcvr_sparse rows = pcvr_runner_rows(t->runner, i);
+            sum = pcvr_clip_add(sum, rows.values, (size_t)(rows.n * rows.width));
+        } else {
+            sum = pcvr_clip_add(sum, pcvr_runner_grad(t->runner, i), (size_t)p->size);
+        }
+    }
+    return sqrt(sum);
+}
+
+static void
+update(Trainer *t, double lr, float scale)
+{
+    for (int i = 0; i < t->m->n_params; i++) {
+        const pcvr_param *p = &t->m->params[i];
+        if (is_still(p))
+            continue;
+        if (is_table(p)) {
+            pcvr_sparse rows = pcvr_runner_rows(t->runner, i);
+            pcvr_adagrad_rows(t->params[i], t->first[i], rows.width, rows.ids, rows.values,
+                              rows.n, t->o.sparse_lr, scale);
+        } else {
+            pcvr_adamw_step(&t->adamw, t->params[i], pcvr_runner_grad(t->runner, i),
+                            t->first[i], t->second[i], (size_t)p->size, lr, t->step, scale);
+        }
+    }
+}
+
+static void
+shadow_update(Trainer *t)
+{
+    PcvrEmaAction action = pcvr_ema_action(t->step, t->o.ema_start, t->o.ema_every);
+    for (int i = 0; t->shadow && i < t->m->n_params; i++) {
+        size_t n = (size_t)t->m->params[i].size;
+        if (action == PCVR_EMA_COPY)
+            memcpy(t->shadow[i], t->params[i], n * sizeof(float));
+        else if (action == PCVR_EMA_AVERAGE)
+            pcvr_ema_update(t->shadow[i], t->params[i], n, t->o.ema_decay);
+    }
+}
+
+bool
+trainer_step(Trainer *t, const pcvr_batch *batch, int64_t step, TrainerStep *out, PcvrError *err)
+{
+    float scale = 1.0f;
+    out->lr = t->o.lr * pcvr_schedule(t->o.schedule, t->step + 1, t->o.warmup, t->o.max_steps,
+                                      t->o.min_lr_ratio);
+    pcvr_step_loss_begin(&t->loss, batch);
+    int rc = pcvr_runner_step(t->runner, batch, pcvr_step_loss, &t->loss, t->loss.coupled, true,
+                              t->o.seed, (uint32_t)step, t->logits);
+    if (rc != PCVR_OK)
+        return pcvr_fail(err, "step %lld: the module refused the batch (%d)", (long long)step + 1,
+                         rc);
+    out->loss = pcvr_step_loss_value(&t->loss);
+    out->norm = gradient_norm(t);
+    out->applied = isfinite(out->loss) && (t->o.clip <= 0.0 || isfinite(out->norm));
+    if (!out->applied)
+        return true;
+    if (t->o.clip > 0.0)
+        scale = pcvr_clip_coefficient(out->norm, t->o.clip);
+    t->step++;
+    update(t, out->lr, scale);
+    shadow_update(t);
+    pcvr_runner_prepare(t->runner);
+    return true;
+}
+
+double
+trainer_term(const Trainer *t, int i)
+{
+    return t->loss.values[i];
+}
+
+void
+trainer_swap(Trainer *t)
+{
+    for (int i = 0; t->shadow && i < t->m->n_params; i++) {
+        float *a = t->params[i], *b = t->shadow[i];
+        for (int64_t k = 0; k < t->m->params[i].size; k++) {
+            float x = a[k];
+            a[k] = b[k];
+            b[k] = x;
+        }
+    }
+    if (t->shadow)
+        pcvr_runner_prepare(t->runner);
+}
