@@ -157,8 +157,10 @@ update(Trainer *t, double lr, float scale)
 static void
 shadow_update(Trainer *t)
 {
+    if (!t->shadow)
+        return;
     PcvrEmaAction action = pcvr_ema_action(t->step, t->o.ema_start, t->o.ema_every);
-    for (int i = 0; t->shadow && i < t->m->n_params; i++) {
+    for (int i = 0; i < t->m->n_params; i++) {
         size_t n = (size_t)t->m->params[i].size;
         if (action == PCVR_EMA_COPY)
             memcpy(t->shadow[i], t->params[i], n * sizeof(float));
