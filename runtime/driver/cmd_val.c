@@ -1,0 +1,313 @@
+// cmd_val.c - pcvr val: scores a data set with saved weights, forward only, and evaluates the scores.
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "checkpoint.h"
+#include "commands.h"
+#include "file.h"
+#include "flags.h"
+#include "json.h"
+#include "loss.h"
+#include "run.h"
+
+static const char usage[] =
+    "usage: pcvr val --experiment MODEL.pcvr --dataset-path PATH [flags]\n\n"
+    "  --experiment PATH        model file\n"
+    "  --dataset-path PATH      Parquet file or directory (TRAIN_DATA_PATH)\n"
+    "  --checkpoint PATH        saved weights: a .safetensors file, or a directory that holds one;\n"
+    "                           default: the latest of the run directory\n"
+    "  --run-dir DIR            run directory (TRAIN_CKPT_PATH); default outputs/NAME\n"
+    "  --schema-path PATH       schema.json; default: beside the weights\n"
+    "  --output PATH            default RUN_DIR/evaluation.json\n"
+    "  --predictions-path PATH  default RUN_DIR/validation_predictions.jsonl\n"
+    "  --batch-size N --num-workers N --device cpu --threads N --chunk N --lanes N\n"
+    "  --amp --no-amp --amp-dtype T --compile --no-compile    no effect on the CPU\n"
+    "  --strict-ids             an id outside its vocabulary is an error\n"
+    "  --json                   print the evaluation as one line of JSON\n";
+
+static int
+parse(Run *r, int argc, char **argv)
+{
+    PcvrError err = {{0}};
+    const Flag flags[] = {
+        {"experiment", FLAG_TEXT, &r->f.experiment}, {"dataset-path", FLAG_TEXT, &r->f.dataset},
+        {"schema-path", FLAG_TEXT, &r->f.schema},    {"run-dir", FLAG_TEXT, &r->f.run_dir},
+        {"checkpoint", FLAG_TEXT, &r->f.checkpoint}, {"output", FLAG_TEXT, &r->f.output},
+        {"predictions-path", FLAG_TEXT, &r->f.predictions},
+        {"device", FLAG_TEXT, &r->f.device},         {"amp-dtype", FLAG_TEXT, &r->f.amp_dtype},
+        {"chunk", FLAG_TEXT, &r->f.chunk},           {"threads", FLAG_INT, &r->f.threads},
+        {"lanes", FLAG_INT, &r->f.lanes},            {"batch-size", FLAG_INT, &r->f.batch_size},
+        {"num-workers", FLAG_INT, &r->f.workers},    {"amp", FLAG_SWITCH, &r->f.amp},
+        {"compile", FLAG_SWITCH, &r->f.compile},     {"json", FLAG_SWITCH, &r->f.json},
+        {"strict-ids", FLAG_PLAIN, &r->f.strict_ids},
+    };
+    if (argc > 0 && !strcmp(argv[0], "single")) {
+        argc--;
+        argv++;
+    }
+    if (!flags_parse(argc, argv, flags, (int)(sizeof flags / sizeof *flags), NULL, &err))
+        return run_fail(r, 2, err.text);
+    if (r->f.device && strcmp(r->f.device, "cpu"))
+        return run_fail(r, 2, "--device: this program has cpu");
+    if (r->f.batch_size < 0)
+        return run_fail(r, 2, "--batch-size: expected a number from 1 on");
+    r->say = r->f.json ? stderr : stdout;
+    return run_options(r);
+}
+
+// Settings of the saved run; those of the model file where none are beside the weights.
+static int
+read_settings(Run *r, const char *weights)
+{
+    PcvrError err = {{0}};
+    char *path = checkpoint_beside(weights, "train_config.json");
+    char *extra = checkpoint_beside(weights, "pcvr.json");
+    size_t n;
+    bool ok = true;
+    if (path && access(path, F_OK)) {
+        fprintf(stderr, "pcvr val: warning: no %s; the model file's defaults are used\n", path);
+    } else {
+        char *text = path ? pcvr_file_read(path, &n, &err) : NULL;
+        ok = text && settings_read(&r->settings, text, n, path, &err);
+        free(text);
+    }
+    if (ok && extra && !access(extra, F_OK)) {
+        char *text = pcvr_file_read(extra, &n, &err);
+        ok = text && settings_read_extra(&r->settings, text, n, extra, &err);
+        free(text);
+    }
+    free(path);
+    free(extra);
+    return ok ? 0 : run_fail(r, 1, err.text);
+}
+
+static int
+paths(Run *r, char **weights)
+{
+    PcvrError err = {{0}};
+    r->f.dataset = run_path(r->f.dataset, "TRAIN_DATA_PATH");
+    if (!r->f.dataset)
+        return run_fail(r, 2, "no data: give --dataset-path PATH or set TRAIN_DATA_PATH");
+    const char *run_dir = run_path(r->f.run_dir, "TRAIN_CKPT_PATH");
+    r->run_dir = run_dir ? strdup(run_dir) : malloc(strlen(r->experiment.name) + 16);
+    if (!r->run_dir)
+        return run_fail(r, 1, "out of memory");
+    if (!run_dir)
+        sprintf(r->run_dir, "outputs/%s", r->experiment.name);
+    *weights = checkpoint_find(r->f.checkpoint ? r->f.checkpoint : r->run_dir, &err);
+    if (!*weights)
+        return run_fail(r, 1, err.text);
+    r->schema_path = r->f.schema ? strdup(r->f.schema) : checkpoint_beside(*weights, "schema.json");
+    return r->schema_path ? 0 : run_fail(r, 1, "out of memory");
+}
+
+// The scores as the reference rounds them: sigmoids in float32.
+static double *
+probabilities(const Scores *s)
+{
+    int64_t n = s->n * s->actions;
+    double *p = malloc(((size_t)n + 1) * sizeof *p);
+    for (int64_t i = 0; p && i < n; i++)
+        p[i] = (double)(float)pcvr_sigmoid((double)s->logits[i]);
+    return p;
+}
+
+static bool
+write_predictions(const char *path, const Scores *s, const double *p, PcvrError *err)
+{
+    Buffer b = {0};
+    for (int64_t i = 0; i < s->n; i++) {
+        json_t *v = json_object();
+        json_object_set_new(v, "sample_index", json_integer(i));
+        json_object_set_new(v, "user_id", json_string(s->users[i] ? s->users[i] : "None"));
+        json_object_set_new(v, "score", json_finite(p[i * s->actions]));
+        json_object_set_new(v, "target", json_real(s->labels[i * s->actions]));
+        json_object_set_new(v, "timestamp", json_integer(s->times[i]));
+        char *line = json_text(v, 0);
+        if (line)
+            buffer_puts(&b, line);
+        buffer_puts(&b, "\n");
+        b.failed = b.failed || !line;
+        free(line);
+        json_decref(v);
+    }
+    bool ok = !b.failed || pcvr_fail(err, "out of memory");
+    ok = ok && pcvr_file_write(path, b.text ? b.text : "", b.length, err);
+    free(b.text);
+    return ok;
+}
+
+static json_t *
+metrics_json(const PcvrEvaluation *e)
+{
+    const PcvrInterval *c = &e->interval;
+    json_t *v = json_object(), *ci = json_object(), *gauc = json_object();
+    json_object_set_new(ci, "samples", json_integer(c->samples));
+    json_object_set_new(ci, "confidence", json_real(c->confidence));
+    json_object_set_new(ci, "low", json_finite(c->low));
+    json_object_set_new(ci, "high", json_finite(c->high));
+    json_object_set_new(ci, "std", json_finite(c->std));
+    json_object_set_new(ci, "positive_resample_count", json_integer(c->positive_count));
+    json_object_set_new(ci, "negative_resample_count", json_integer(c->negative_count));
+    json_object_set_new(gauc, "value", json_finite(e->gauc));
+    json_object_set_new(gauc, "coverage", json_finite(e->gauc_coverage));
+    json_object_set_new(v, "auc", json_finite(e->auc));
+    json_object_set_new(v, "auc_ci", ci);
+    json_object_set_new(v, "logloss", json_finite(e->logloss));
+    json_object_set_new(v, "brier", json_finite(e->brier));
+    json_object_set_new(v, "gauc", gauc);
+    json_object_set_new(v, "score_diagnostics", run_diagnostics_json(&e->diagnostics));
+    json_object_set_new(v, "sample_count", json_integer(e->sample_count));
+    return v;
+}
+
+static json_t *
+evaluation_json(const Run *r, const char *weights, const char *predictions, int64_t batch,
+                const PcvrEvaluation *e, double seconds)
+{
+    json_t *v = json_object(), *telemetry = json_object();
+    json_object_set_new(v, "experiment_name", json_string(r->experiment.name));
+    json_object_set_new(v, "checkpoint_path", json_string(weights));
+    json_object_set_new(v, "schema_path", json_string(r->schema_path));
+    json_object_set_new(v, "schema", json_load_file(r->schema_path, 0, NULL));
+    json_object_set_new(v, "metrics", metrics_json(e));
+    json_object_set_new(v, "validation_predictions_path", json_string(predictions));
+    json_object_set_new(v, "batch_size", json_integer(batch));
+    json_object_set_new(telemetry, "label", json_string("evaluation"));
+    json_object_set_new(telemetry, "elapsed_sec", json_finite(seconds));
+    json_object_set_new(telemetry, "rows", json_integer(e->sample_count));
+    json_object_set_new(telemetry, "rows_per_sec",
+                        json_finite((double)e->sample_count / (seconds > 0.0 ? seconds : 1e-9)));
+    json_object_set_new(v, "telemetry", telemetry);
+    return v;
+}
+
+static bool
+write_evaluation(const Run *r, const char *path, json_t *v, PcvrError *err)
+{
+    char *text = json_text(v, 2), *line = json_text(v, 0);
+    bool ok = (text && line) || pcvr_fail(err, "out of memory");
+    if (ok) {
+        size_t n = strlen(text);
+        text[n] = '\n';
+        ok = pcvr_file_write(path, text, n + 1, err);
+    }
+    if (ok && r->f.json)
+        printf("%s\n", line);
+    free(text);
+    free(line);
+    return ok;
+}
+
+static bool
+evaluate(Run *r, pcvr_runner *runner, const char *weights, int64_t batch, const char *output,
+         const char *predictions, PcvrError *err)
+{
+    Scores s = {.want_users = true};
+    PcvrEvaluation e;
+    double start = pcvr_now();
+    bool ok = run_score(r, runner, 0, data_n_groups(r->data), batch, &s, err);
+    double seconds = pcvr_now() - start, *p = ok ? probabilities(&s) : NULL;
+    if (ok && (!p || !pcvr_evaluate(s.labels, p, NULL, (size_t)(s.n * s.actions), 200, &e)))
+        ok = pcvr_fail(err, "out of memory");
+    ok = ok && write_predictions(predictions, &s, p, err);
+    if (ok) {
+        json_t *v = evaluation_json(r, weights, predictions, batch, &e, seconds);
+        ok = write_evaluation(r, output, v, err);
+        json_decref(v);
+    }
+    if (ok) {
+        fprintf(r->say, "%s: AUC %.6f (95%% %.4f to %.4f)  logloss %.6f  brier %.6f  %lld rows\n",
+                weights, e.auc, e.interval.low, e.interval.high, e.logloss, e.brier,
+                (long long)s.n);
+        fprintf(r->say, "%s\n%s\n", output, predictions);
+    }
+    free(p);
+    scores_free(&s);
+    return ok;
+}
+
+static bool
+load(Run *r, pcvr_runner *runner, const char *weights, PcvrError *err)
+{
+    float **params = calloc((size_t)r->module->n_params + 1, sizeof *params);
+    for (int i = 0; params && i < r->module->n_params; i++)
+        params[i] = pcvr_runner_param(runner, i);
+    bool ok = params ? checkpoint_load(weights, r->module, params, err)
+                     : pcvr_fail(err, "out of memory");
+    free(params);
+    if (ok)
+        pcvr_runner_prepare(runner);
+    return ok;
+}
+
+static int
+score_all(Run *r, const char *weights)
+{
+    PcvrError err = {{0}};
+    char text[512] = "";
+    pcvr_runner *runner = NULL;
+    int64_t batch = r->f.batch_size > 0 ? r->f.batch_size : settings_int(&r->settings, "data.batch_size");
+    char *output = malloc(strlen(r->run_dir) + 64), *predictions = malloc(strlen(r->run_dir) + 64);
+    r->options.forward_only = true;
+    bool ok = (output && predictions) || pcvr_fail(&err, "out of memory");
+    ok = ok && pcvr_make_dirs(r->run_dir, &err);
+    if (ok && pcvr_runner_new(r->module, batch, &r->options, &runner, text, sizeof text))
+        ok = pcvr_fail(&err, "%s", text);
+    if (ok) {
+        sprintf(output, "%s/evaluation.json", r->run_dir);
+        sprintf(predictions, "%s/validation_predictions.jsonl", r->run_dir);
+        ok = load(r, runner, weights, &err) &&
+             evaluate(r, runner, weights, batch, r->f.output ? r->f.output : output,
+                      r->f.predictions ? r->f.predictions : predictions, &err);
+    }
+    pcvr_runner_free(runner);
+    free(output);
+    free(predictions);
+    return ok ? 0 : run_fail(r, 1, err.text);
+}
+
+static int
+val(Run *r, int argc, char **argv, char **weights)
+{
+    int status = parse(r, argc, argv);
+    if (status)
+        return status;
+    const char *model = run_path(r->f.experiment, "TAAC_EXPERIMENT");
+    if (!model)
+        return run_fail(r, 2, "no model: give --experiment PATH");
+    status = experiment_open(&r->experiment, model, &r->settings);
+    if (!status)
+        status = paths(r, weights);
+    if (!status)
+        status = read_settings(r, *weights);
+    if (!status)
+        status = run_schema(r);
+    if (!status)
+        status = experiment_build(&r->experiment, &r->settings, r->schema, "none", &r->module);
+    if (!status)
+        status = run_data(r, false);
+    return status ? status : score_all(r, *weights);
+}
+
+int
+cmd_val(int argc, char **argv)
+{
+    Run r = {.command = "val"};
+    char *weights = NULL;
+    for (int i = 0; i < argc; i++) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            fputs(usage, stdout);
+            return 0;
+        }
+    }
+    int status = val(&r, argc, argv, &weights);
+    free(weights);
+    run_free(&r);
+    return status;
+}
