@@ -13,7 +13,6 @@
 #include "checkpoint.h"
 #include "file.h"
 #include "json.h"
-#include "order.h"
 #include "train.h"
 
 // The one thing a signal may touch.
@@ -32,7 +31,8 @@ loop_free(Loop *l)
 {
     data_stream_close(l->stream);
     trainer_free(&l->trainer);
-    order_free(&l->order);
+    free(l->order);
+    free(l->order_ends);
     free(l->terms);
     free(l->schema_text);
     if (l->steps_file)
@@ -107,12 +107,12 @@ open_stream(Loop *l, Run *r, PcvrError *err)
                         : o.sampler == DATA_SWEEP ? 0 : settings_int(s, "optimizer.seed"));
     int64_t workers = settings_int(s, "data.num_workers"), cores = pcvr_default_threads();
     o.threads = (int)(workers < 1 ? 1 : workers > cores ? cores : workers);
-    if (l->order.steps > 0) {
+    if (l->order_steps > 0) {
         o.sampler = DATA_ORDER;
-        o.order = l->order.rows;
-        o.order_ends = l->order.ends;
-        o.order_steps = l->order.steps;
-        o.steps = max_steps > 0 && max_steps < l->order.steps ? max_steps : l->order.steps;
+        o.order = l->order;
+        o.order_ends = l->order_ends;
+        o.order_steps = l->order_steps;
+        o.steps = max_steps > 0 && max_steps < l->order_steps ? max_steps : l->order_steps;
     }
     if (data_stream_open(r->data, &o, &l->stream, &e))
         return pcvr_fail(err, "%s", e.text);
@@ -325,13 +325,16 @@ prepare(Loop *l, Run *r, PcvrError *err)
     l->batch_size = settings_int(s, "data.batch_size");
     l->validations = json_array();
     l->stopper.patience = settings_int(s, "optimizer.patience_steps");
-    if (r->f.order && !order_read(&l->order, r->f.order, data_rows(r->data), err))
-        return false;
+    if (r->f.order &&
+        data_order_read(r->f.order, &l->order, &l->order_ends, &l->order_steps, &e))
+        return pcvr_fail(err, "%s", e.text);
     if (data_split(r->data, settings_text(s, "data.split_strategy"),
                    settings_float(s, "data.valid_ratio"), settings_float(s, "data.train_ratio"),
                    &l->split, &e))
         return pcvr_fail(err, "%s", e.text);
-    int64_t most = l->order.longest > l->batch_size ? l->order.longest : l->batch_size;
+    int64_t most = l->batch_size, at = 0;
+    for (int64_t k = 0; k < l->order_steps; at = l->order_ends[k++])
+        most = l->order_ends[k] - at > most ? l->order_ends[k] - at : most;
     if (!read_terms(l, s, err))
         return false;
     TrainerOptions o = trainer_options(l, r);

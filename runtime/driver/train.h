@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 
-#include "order.h"
 #include "run.h"
 #include "trainer.h"
 
@@ -15,7 +14,7 @@ typedef struct Loop {
     int n_terms;
     DataStream *stream;
     DataSplit split;
-    Order order;
+    int64_t *order, *order_ends, order_steps;    // rows of each step, from a file
     int64_t batch_size, total, interval;
     int64_t step, rows;             // done
     double start, waiting, validating;    // seconds

@@ -1,4 +1,4 @@
-// test_trainer.c - the trainer against a plain double precision loop; checkpoints and order files.
+// test_trainer.c - the trainer against a plain double precision loop; saved checkpoints.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,6 @@
 #include "checkpoint.h"
 #include "file.h"
 #include "numbers.h"
-#include "order.h"
 #include "safetensors.h"
 #include "trainer.h"
 
@@ -327,45 +326,13 @@ test_checkpoints(void **state)
     trainer_free(&u);
 }
 
-static void
-test_order(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text, *message;
-    } cases[] = {
-        {"0 1 2\n3,4\n5", NULL},      {"0\n\n1\n", ":2: a step without rows"},
-        {"0 x\n", "expected a row"},  {"0 9\n", ":1: row 9 of a data set of 9 rows"},
-        {"-1\n", "row -1"},           {"", "no steps"},
-        {"1.5\n", "expected a row"},
-    };
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/pcvr_order_%ld", (long)getpid());
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        PcvrError err = {{0}};
-        Order o;
-        assert_true(pcvr_file_write(path, cases[i].text, strlen(cases[i].text), &err));
-        bool ok = order_read(&o, path, 9, &err);
-        if (ok != !cases[i].message || (!ok && !strstr(err.text, cases[i].message)))
-            fail_msg("'%s': %s", cases[i].text, ok ? "accepted" : err.text);
-        if (ok) {
-            assert_int_equal(o.steps, 3);
-            assert_int_equal(o.longest, 3);
-            assert_int_equal(o.ends[1], 5);
-            assert_int_equal(o.rows[5], 5);
-            order_free(&o);
-        }
-    }
-    unlink(path);
-}
-
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_training),   cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_not_finite), cmocka_unit_test(test_shadow),
-        cmocka_unit_test(test_checkpoints), cmocka_unit_test(test_order),
+        cmocka_unit_test(test_checkpoints),
     };
     return cmocka_run_group_tests_name("trainer", tests, NULL, NULL);
 }
