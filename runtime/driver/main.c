@@ -16,6 +16,9 @@ static int cmd_help(int argc, char **argv);
 static int cmd_version(int argc, char **argv);
 
 static const Command commands[] = {
+    {"train", cmd_train, "trains a model on Parquet data"},
+    {"val", cmd_val, "scores a data set with saved weights and evaluates the scores"},
+    {"eval", cmd_val, "the same as val"},
     {"check", cmd_check, "compares a recorded case with what a model returns for it"},
     {"bench", cmd_bench, "measures a step of a model"},
     {"plan", cmd_plan, "prints the bytes of a step without running one"},
