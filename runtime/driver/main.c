@@ -22,6 +22,7 @@ static const Command commands[] = {
     {"check", cmd_check, "compares a recorded case with what a model returns for it"},
     {"bench", cmd_bench, "measures a step of a model"},
     {"plan", cmd_plan, "prints the bytes of a step without running one"},
+    {"synth", cmd_synth, "writes a learnable data set"},
     {"help", cmd_help, "this list"},
     {"version", cmd_version, "the version"},
 };
