@@ -26,7 +26,7 @@ typedef struct Sym {
     SymKind kind;
     const char *name;
     Place place;
-    const Ast *ast;   // what declares it; AST_FN, AST_LAYER and AST_BLOCK tell how it is called
+    const Ast *ast;   // what declares it; AST_FN, AST_LAYER, AST_BLOCK tell how to call it
     const Ast *list;  // members: the AST_MEMBERS it stands in
     int order;        // members: position from the top, else 0
     int node;         // in the graph of dependencies, -1: not part of it
@@ -52,7 +52,7 @@ typedef struct Check {
     const Program *program;
     Scope *scope;
     Array(Dep) deps;
-    Array(const Sym *) nodes; // of the graph: global declarations first, then functions of layers
+    Array(const Sym *) nodes; // global declarations, then functions of layers
     int from;                 // the node being checked, -1: none
     int order;                // the member being checked, 0: not among members
     int level;                // functions around the place being checked
@@ -90,7 +90,7 @@ void check_mark(Check *c, const Ast *mark);
 // ---- check_expr.c --------------------------------------------------------------------
 
 void check_expr(Check *c, const Ast *a);
-void check_for(Check *c, const Ast *a); // the list and pattern of AST_FOR and AST_FOR_STMT
+void check_for(Check *c, const Ast *a); // of AST_FOR_STMT all but its body
 void check_assert(Check *c, const Ast *a);
 void check_fn(Check *c, const Ast *fn);
 // The one "forward" of a layer, block or model; NULL if it has none or several.

@@ -11,7 +11,8 @@ lexer_next(Parser *ps)
     const char *start;
 
 #define TOKEN(code) return lex_token(ps, code, start, YYCURSOR)
-#define FAULT(...) return lex_fault(ps, lex_token(ps, 0, start, YYCURSOR).place, __VA_ARGS__)
+#define HERE lex_token(ps, 0, start, YYCURSOR).place
+#define FAULT(...) return lex_fault(ps, HERE, __VA_ARGS__)
 
 again:
     start = YYCURSOR;

@@ -62,17 +62,19 @@ const char *mem_intern_str(Mem *mem, const char *s);
         int n;   \
         int cap; \
     }
-#define array_push(arena, a, ...)                                                         \
-    ((a)->n == (a)->cap                                                                   \
-         ? (void)((a)->v = array_grow((arena), (a)->v, (a)->n, &(a)->cap, sizeof *(a)->v)) \
-         : (void)0,                                                                       \
+#define array_push(arena, a, ...)                                              \
+    ((a)->n == (a)->cap                                                        \
+         ? (void)((a)->v = array_grow((arena), (a)->v, (a)->n, &(a)->cap,      \
+                                      sizeof *(a)->v))                         \
+         : (void)0,                                                            \
      (void)((a)->v[(a)->n++] = (__VA_ARGS__)))
 // A copy with room for at least one element more; *cap is the new capacity.
 void *array_grow(Arena *a, const void *old, int n, int *cap, size_t size);
 
 // A string that grows, NUL-terminated after every call (text.v is NULL before the first).
 typedef Array(char) Text;
-void text_add(Arena *a, Text *t, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void text_add(Arena *a, Text *t, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 void text_add_bytes(Arena *a, Text *t, const char *s, size_t n);
 
 // An internal fault: says what happened, where, and how to report it; exits with status

@@ -5,7 +5,7 @@
 
 #include "mem.h"
 
-// All zero is an empty map. Names are compared by content and must live as long as the map.
+// All zero is an empty map. Names are compared by content and must outlive the map.
 typedef struct NameMap {
     Arena *arena; // set before the first name_map_put
     struct NameSlot {

@@ -53,7 +53,8 @@ typedef void PassHook(void *arg, const char *pass, const Graph *g);
 // configuration says
 // gradient_checkpointing, else "none". Without `backward` only those of the forward
 // graph run.
-int compile_passes(Compile *c, const char *choice, bool backward, PassHook *hook, void *arg);
+int compile_passes(Compile *c, const char *choice, bool backward, PassHook *hook,
+                   void *arg);
 
 // output.c - files written whole or not at all.
 

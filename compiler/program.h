@@ -21,8 +21,8 @@ typedef struct Decl {
     const Ast *ast;     // AST_CONFIG, AST_LET, AST_FN, AST_LAYER or AST_BLOCK
     const Ast *type;    // config only
     const Ast *value;   // config only: the default, of the last file that gives one
-    const Ast *allowed; // config only: AST_RANGE or list expression, NULL for none; a config that
-                        // replaces one and gives none keeps the replaced one's
+    const Ast *allowed; // config only: AST_RANGE or list expression, NULL for anything; a
+                        // config that replaces one and gives none keeps the other's
     uint32_t file;      // where it is declared: Diag.sources index
 } Decl;
 
@@ -42,8 +42,9 @@ typedef struct Program {
 Program *pcvrc_load(Mem *mem, Diag *d, const char *path, const char *const *include_dirs,
                     int n_include_dirs);
 // The same for a text in memory: `path` is shown in messages and places its imports.
-Program *pcvrc_load_text(Mem *mem, Diag *d, const char *path, const char *text, size_t length,
-                         const char *const *include_dirs, int n_include_dirs);
+Program *pcvrc_load_text(Mem *mem, Diag *d, const char *path, const char *text,
+                         size_t length, const char *const *include_dirs,
+                         int n_include_dirs);
 
 // The path of a file of the installed models ("official.json"), NULL if there is none.
 const char *models_file(Mem *mem, const char *name);
@@ -64,7 +65,7 @@ typedef enum BuiltinKind {
     BI_STATIC, // compile-time values only
     BI_TENSOR, // tensors (and compile-time values where they enter the graph)
     BI_BOTH,   // compile-time values give one, tensors give a tensor
-    BI_INIT,   // an initial value of a parameter; zeros is BI_BOTH and an initial value as zeros()
+    BI_INIT,   // an initial value of a parameter; zeros() is one too
     BI_LAYER,  // Sequential
     BI_MARK    // only after "with"
 } BuiltinKind;
@@ -73,8 +74,8 @@ typedef struct Builtin {
     const char *name;
     int min_args, max_args; // max -1: any number. Named arguments count.
     BuiltinKind kind;
-    const char *params; // "x, axis, keep": names by which arguments may be given, in order;
-                        // "..." first: any number of unnamed ones
+    const char *params; // "x, axis, keep": the arguments' names, in order; "..." first: any
+                        // number of unnamed ones
 } Builtin;
 
 extern const Builtin builtins[];

@@ -52,9 +52,12 @@ void diag_init(Diag *d, Mem *mem);
 
 // An error or a warning (the text without a full stop), and notes about the latest one.
 // The same error at the same place is recorded once.
-void diag_error(Diag *d, Place p, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void diag_warning(Diag *d, Place p, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void diag_note(Diag *d, Place p, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void diag_error(Diag *d, Place p, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void diag_warning(Diag *d, Place p, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void diag_note(Diag *d, Place p, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 // Prints all messages with their source lines, in the order they were found.
 void diag_print(const Diag *d, FILE *to);
