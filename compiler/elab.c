@@ -194,8 +194,6 @@ name_value(Elab *e, Env *env, const char *name, Place p)
     const Builtin *built = builtin_find(name, false);
     if (built)
         return builtin_value(e, built, p);
-    if (strcmp(name, "gradient_checkpointing") == 0)
-        return value_bool(e->config && config_gradient_checkpointing(e->config));
     if (member_below(e, env, name, p))
         return (Value){.kind = V_ERROR};
     return fault(e, p, "unknown name '%s'", name);

@@ -53,13 +53,19 @@ bind_pattern(Elab *e, Env *env, const Ast *pattern, Value v, Place p, bool var)
 
 // ---- lists and dictionaries ------------------------------------------------------------------------
 
-static Value *
-eval_kids(Elab *e, Env *env, const Ast *a)
+// A list or tuple; all its elements are evaluated, and one with a fault spoils it.
+static Value
+eval_sequence(Elab *e, Env *env, const Ast *a)
 {
     Value *v = arena_array(&e->mem->perm, Value, a->n);
-    for (int k = 0; k < a->n; k++)
+    bool spoiled = false;
+    for (int k = 0; k < a->n; k++) {
         v[k] = eval(e, env, a->kids[k]);
-    return v;
+        spoiled = spoiled || v[k].kind == V_ERROR;
+    }
+    if (spoiled)
+        return poison;
+    return a->kind == AST_TUPLE ? value_tuple(e->mem, v, a->n) : value_list(e->mem, v, a->n);
 }
 
 // What a comprehension or a dictionary has gathered.
@@ -96,10 +102,13 @@ add_element(Elab *e, Env *env, Gather *g, const Ast *element)
 {
     if (element->kind != AST_PAIR) {
         array_push(&e->mem->perm, &g->v, eval(e, env, element));
+        g->failed |= g->v.v[g->v.n - 1].kind == V_ERROR;
         return;
     }
     Value key = eval(e, env, element->kids[0]);
-    add_pair(e, g, key, eval(e, env, element->kids[1]), element->place);
+    Value v = eval(e, env, element->kids[1]);
+    g->failed |= v.kind == V_ERROR;
+    add_pair(e, g, key, v, element->place);
 }
 
 // Clauses from number k on, then the element.
@@ -304,8 +313,8 @@ eval_kind(Elab *e, Env *env, const Ast *a)
     case AST_BOOL: return value_bool(a->i != 0);
     case AST_STRING: return value_str(a->text ? a->text : "");
     case AST_NAME: return name_value(e, env, a->text, a->place);
-    case AST_TUPLE: return value_tuple(e->mem, eval_kids(e, env, a), a->n);
-    case AST_LIST: return value_list(e->mem, eval_kids(e, env, a), a->n);
+    case AST_TUPLE:
+    case AST_LIST: return eval_sequence(e, env, a);
     case AST_DICT: return eval_dict(e, env, a);
     case AST_LIST_COMP:
     case AST_DICT_COMP: return eval_comprehension(e, env, a);

@@ -126,17 +126,16 @@ tensor_type(Elab *e, const Args *a, const Nested *t, DType *type)
         *type = t->bools ? DT_BOOL : t->floats ? DT_F32 : DT_I64;
         return true;
     }
-    const char *name = a->v[1].kind == V_BUILTIN ? a->v[1].builtin->name
-                     : a->v[1].kind == V_STR     ? a->v[1].s
-                                                 : "";
-    *type = strcmp(name, "i64") == 0 ? DT_I64 : strcmp(name, "bool") == 0 ? DT_BOOL : DT_F32;
-    bool known = *type != DT_F32 || strcmp(name, "f32") == 0;
-    bool fits = known && (*type == DT_I64    ? !t->floats && !t->bools
-                          : *type == DT_BOOL ? !t->floats && !t->ints
-                                             : !t->bools);
+    const char *name = a->v[1].kind == V_BUILTIN ? a->v[1].builtin->name : "";
+    *type = strcmp(name, "i64") == 0 ? DT_I64 : DT_F32;
+    if (*type == DT_F32 && strcmp(name, "f32") != 0) {
+        fault(e, a->at[1], "the type of a tensor is i64 or f32, found %s",
+              value_what(e->mem, a->v[1]));
+        return false;
+    }
+    bool fits = !t->bools && !(*type == DT_I64 && t->floats);
     if (!fits)
-        fault(e, a->at[1], known ? "the elements are not %s" : "unknown type of a tensor%s",
-              known ? name : "");
+        fault(e, a->at[1], "the elements are not %s", name);
     return fits;
 }
 

@@ -64,7 +64,7 @@ test_params(void **state)
     int n = model_cases_walk(root, check_params, &failed);
     printf("%d cases under %s, %d failed\n", n, root, failed);
     assert_int_equal(failed, 0);
-    assert_true(n >= (all ? N_MODEL_CASES : 3));
+    assert_true(n >= (all ? N_MODEL_CASES : 7));
 }
 
 int

@@ -233,7 +233,7 @@ walk(bool (*check)(ModelCase *))
     int n = model_cases_walk(root, check, &failed);
     printf("%d cases under %s, %d failed\n", n, root, failed);
     assert_int_equal(failed, 0);
-    assert_true(n >= (all ? N_MODEL_CASES : 3));
+    assert_true(n >= (all ? N_MODEL_CASES : 7));
 }
 
 static void
