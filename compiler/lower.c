@@ -377,6 +377,21 @@ lower_unique(Tiles *t, Node *n)
     s->out[1] = work;
 }
 
+static void
+lower_argsort(Tiles *t, Node *n)
+{
+    if (shape_size(n->shape) == 0)
+        return;
+    View x = node_vector(t, n->in[0]);
+    View work = temp_new(t, DT_I64, (Shape){.rank = 1, .dim = {2 * n->shape.dim[0]}}, n);
+    View out = node_place(t, n);
+    Stmt *s = stmt_new(t, ST_ARGSORT, n, 1);
+    s->in[0] = x;
+    s->n_out = 2;
+    s->out[0] = out;
+    s->out[1] = work;
+}
+
 // x as [rows, the rest], rows being axis 0 (one row for rank 0 and 1 without row numbers).
 static void
 lower_chance(Tiles *t, Node *n)
@@ -467,7 +482,7 @@ lower_node(Tiles *t, Node *n)
         lower_plain(t, ST_SCATTER_ADD, n);
         break;
     case OP_ARGSORT:
-        lower_plain(t, ST_ARGSORT, n);
+        lower_argsort(t, n);
         break;
     case OP_UNIQUE_LAST:
         lower_unique(t, n);

@@ -1,0 +1,399 @@
+// emit_c.c - the C text of a module: constants, one function a region, the module's functions and data.
+
+#include "emit.h"
+
+#include <string.h>
+
+#include "../runtime/pcvr.h"
+#include "schema.h"
+
+static void
+add_text(Emit *e, Text *out, const char *s)
+{
+    print_lines(&e->mem->scratch, out, s, 0);
+}
+
+#define ADD(...) add_text(e, out, arena_printf(&e->mem->scratch, __VA_ARGS__))
+
+// ---- head --------------------------------------------------------------------------------------
+
+static const char *
+checkpoint_text(const Tiles *t)
+{
+    return t->g->checkpoint ? t->g->checkpoint : "none";
+}
+
+static void
+emit_head(Emit *e, Text *out)
+{
+    Arena *a = &e->mem->scratch;
+    const EmitOptions *o = e->o;
+    const Tiles *t = e->t;
+    ADD("// %s.c - %s, compiled by pcvrc %s.\n", text_comment(a, o->name),
+        text_comment(a, o->model_path ? o->model_path : o->name), text_comment(a, o->compiler));
+    ADD("//\n// configuration: %s\n", text_comment(a, o->config));
+    ADD("// checkpoint: %s\n//\n", text_comment(a, checkpoint_text(t)));
+    ADD("// A sample's inputs, kept values and scratch are records of floats, 64-bit integers and "
+        "bytes at fixed places:\n");
+    ADD("// in, ini, inb: inputs; k, ki, kb: kept; t, ti, tb: scratch; p: parameters; w: packed "
+        "weights; a: accumulators.\n\n");
+    ADD("#include \"pcvr.h\"\n#include \"pcvr_kernels.h\"\n#include \"pcvr_tiles.h\"\n\n");
+    ADD("enum {\n    INPUT_BYTES = %lld,\n    KEPT_BYTES = %lld,\n};\n\n", (long long)t->input_bytes,
+        (long long)t->kept_bytes);
+}
+
+static void
+emit_const_pool(Emit *e, Text *out, DType type, const char *decl)
+{
+    Arena *a = &e->mem->scratch;
+    Text s = {0};
+    int64_t n = 0;
+    for (int i = 0; i < e->t->const_bufs.n; i++) {
+        const Buf *b = e->t->const_bufs.v[i];
+        const Const *c = e->t->consts.v[i];
+        if (b->type != type || b->first < 0)
+            continue;
+        for (int64_t k = 0; k < c->n; k++, n++) {
+            text_add(a, &s, "%s", n == 0 ? "" : ", ");
+            if (type == DT_F32)
+                text_add(a, &s, "%s", float_text(a, c->f ? c->f[k] : (double)c->i[k]));
+            else if (c->i && c->i[k] == INT64_MIN)
+                text_add(a, &s, "INT64_MIN");
+            else
+                text_add(a, &s, "%lld", (long long)(c->i ? c->i[k] : (int64_t)c->f[k]));
+        }
+    }
+    if (n > 0)
+        add_text(e, out, arena_printf(a, "%s[%lld] = {%s};\n\n", decl, (long long)n, s.v));
+}
+
+// ---- regions -----------------------------------------------------------------------------------
+
+static void
+emit_bases(Emit *e, Text *out, Timeline line)
+{
+    static const char *const in_mut[] = {
+        "    float *const in = (float *)(void *)(x->inputs + s * INPUT_BYTES);\n",
+        "    int64_t *const ini = (int64_t *)(void *)(x->inputs + s * INPUT_BYTES);\n",
+        "    uint8_t *const inb = x->inputs + s * INPUT_BYTES;\n",
+    };
+    static const char *const decl[] = {
+        "    float *const t = (float *)(void *)scratch_of(x);\n",
+        "    int64_t *const ti = (int64_t *)(void *)scratch_of(x);\n",
+        "    uint8_t *const tb = scratch_of(x);\n",
+        "    float *const k = (float *)(void *)kept_of(x, s);\n",
+        "    int64_t *const ki = (int64_t *)(void *)kept_of(x, s);\n",
+        "    uint8_t *const kb = kept_of(x, s);\n",
+        "    const float *const in = (const float *)(const void *)(x->inputs + s * INPUT_BYTES);\n",
+        "    const int64_t *const ini = (const int64_t *)(const void *)(x->inputs + s * "
+        "INPUT_BYTES);\n",
+        "    const uint8_t *const inb = x->inputs + s * INPUT_BYTES;\n",
+        "    const float *const *const p = x->params;\n",
+        "    const float *const w = x->packed;\n",
+        "    float *const a = x->acc;\n",
+        "    const float *const dlogits = x->dlogits + (x->first + s) * ACTIONS;\n",
+        "    float *const logits = x->logits + (x->first + s) * ACTIONS;\n",
+        NULL,
+        "    const pcvr_batch *const b = x->batch;\n",
+        "    const int64_t n = x->first + s;\n",
+    };
+    for (int k = 0; k <= BASE_SAMPLE; k++) {
+        if (!(e->bases & 1u << k) || !decl[k])
+            continue;
+        bool input = k >= BASE_IN && k <= BASE_INB;
+        add_text(e, out, line == TL_GATHER && input ? in_mut[k - BASE_IN] : decl[k]);
+    }
+}
+
+static bool
+writes_embedding(const Stmt *s)
+{
+    return s->n_out > 0 && s->out[0].buf && s->out[0].buf->space == SP_EMBEDDING;
+}
+
+static void
+emit_region(Emit *e, Text *out, const Region *r)
+{
+    Text body = {0};
+    e->line = r->line;
+    e->bases = 0;
+    e->pieces.n = 0;
+    bool embedding = false;
+    for (int i = 0; i < r->stmts.n; i++) {
+        if (writes_embedding(r->stmts.v[i])) {
+            embedding = true;
+            continue;
+        }
+        emit_stmt(e, r->stmts.v[i]);
+    }
+    print_pieces(e, e->pieces.v, e->pieces.n, &body);
+    if (embedding) {
+        e->pieces.n = 0;
+        for (int i = 0; i < r->stmts.n; i++)
+            if (writes_embedding(r->stmts.v[i]))
+                emit_stmt(e, r->stmts.v[i]);
+        text_add(&e->mem->scratch, &body,
+                 "    if (x->embeddings) {\n"
+                 "    float *const embedding = x->embeddings + (x->first + s) * EMBEDDING;\n");
+        print_pieces(e, e->pieces.v, e->pieces.n, &body);
+        text_add(&e->mem->scratch, &body, "    }\n");
+    }
+    if (r->call && r->call->name)
+        ADD("// %s: %s\n", r->line == TL_FORWARD ? "forward pass of" : "backward pass of",
+            text_comment(&e->mem->scratch, r->call->name));
+    ADD("static void\n%s(const pcvr_ctx *x, int64_t s)\n{\n", r->name);
+    emit_bases(e, out, r->line);
+    if (e->bases & ~(1u << BASE_EMBEDDING))
+        ADD("\n");
+    text_add(&e->mem->scratch, out, "%s", body.v ? body.v : "");
+    ADD("    (void)x, (void)s;\n}\n\n");
+}
+
+static void
+emit_helpers(Emit *e, Text *out)
+{
+    ADD("enum { ACTIONS = %lld, EMBEDDING = %lld };\n\n", (long long)view_size(&e->t->logits),
+        (long long)(e->t->embedding.buf ? view_size(&e->t->embedding) : 0));
+    ADD("// Kept values of a sample; a forward pass that keeps nothing uses the start of the scratch.\n"
+        "static inline unsigned char *\nkept_of(const pcvr_ctx *x, int64_t s)\n{\n"
+        "    return x->kept ? x->kept + s * KEPT_BYTES : x->scratch;\n}\n\n"
+        "static inline unsigned char *\nscratch_of(const pcvr_ctx *x)\n{\n"
+        "    return x->kept ? x->scratch : x->scratch + KEPT_BYTES;\n}\n\n");
+}
+
+// ---- functions of the module -------------------------------------------------------------------
+
+static void
+emit_prepare(Emit *e, Text *out)
+{
+    e->pieces.n = 0;
+    e->bases = 0;
+    for (int i = 0; i < e->t->packs.n; i++) {
+        const Pack *p = &e->t->packs.v[i];
+        Stmt none = {0};
+        put(e, "k_pack_bt(%D, %D, x->params[%$] + %$, %D, w + %$);\n", p->rows, p->cols,
+            (int64_t)p->param, p->first, p->stride, p->buf->offset);
+        put_end(e, &none);
+    }
+    if (e->t->packs.n == 0)
+        return;
+    ADD("// Weights that products read transposed, as [K][N].\n"
+        "static void\nprepare(const pcvr_ctx *x)\n{\n    float *const w = x->packed;\n\n");
+    print_pieces(e, e->pieces.v, e->pieces.n, out);
+    ADD("}\n\n");
+}
+
+static void
+emit_call(Emit *e, Text *out, int region)
+{
+    ADD("        run(x, s, %d, %s);\n", region, e->t->regions.v[region]->name);
+}
+
+static void
+emit_pass(Emit *e, Text *out, const char *name, Timeline line)
+{
+    ADD("static void\n%s(const pcvr_ctx *x)\n{\n", name);
+    ADD("    for (int64_t s = 0; s < x->count; s++) {\n");
+    for (int i = 0; i < e->t->regions.n; i++)
+        if (e->t->regions.v[i]->line == line)
+            emit_call(e, out, i);
+    ADD("    }\n}\n\n");
+}
+
+static void
+emit_functions(Emit *e, Text *out)
+{
+    emit_prepare(e, out);
+    ADD("static int\ngather_inputs(const pcvr_ctx *x)\n{\n"
+        "    for (int64_t s = 0; s < x->count; s++)\n        inputs(x, s);\n    return PCVR_OK;\n}\n\n");
+    ADD("// One region of one sample, timed where the caller has a clock.\n"
+        "static inline void\nrun(const pcvr_ctx *x, int64_t s, int region,\n"
+        "    void (*f)(const pcvr_ctx *, int64_t))\n{\n"
+        "    const double start = x->clock ? pcvr_now() : 0.0;\n    f(x, s);\n"
+        "    if (x->clock)\n        x->clock[region] += pcvr_now() - start;\n}\n\n");
+    emit_pass(e, out, "forward", TL_FORWARD);
+    emit_pass(e, out, "backward", TL_BACKWARD);
+}
+
+// ---- data of the module ------------------------------------------------------------------------
+
+static void
+emit_params(Emit *e, Text *out)
+{
+    static const char *const init[] = {"ZEROS", "ONES", "CONSTANT", "UNIFORM", "NORMAL",
+                                       "XAVIER_NORMAL", "XAVIER_UNIFORM"};
+    const Graph *g = e->t->g;
+    ADD("static const pcvr_param params[] = {\n");
+    for (int i = 0; i < g->n_params; i++) {
+        const Param *p = &g->params[i];
+        int flags = p->table * PCVR_PARAM_TABLE | p->padding * PCVR_PARAM_PADDING |
+                    p->matrices * PCVR_PARAM_MATRICES | p->adamw * PCVR_PARAM_ADAMW |
+                    p->frozen * PCVR_PARAM_FROZEN | p->unused * PCVR_PARAM_UNUSED;
+        Text dims = {0};
+        for (int k = 0; k < p->shape.rank; k++)
+            text_add(&e->mem->scratch, &dims, "%s%lld", k ? ", " : "", (long long)p->shape.dim[k]);
+        ADD("    {%s, %d, {%s}, %lld, %d, %lld, PCVR_INIT_%s, %.17g},\n",
+            text_quoted(&e->mem->scratch, p->name), p->shape.rank, p->shape.rank ? dims.v : "0",
+            (long long)shape_size(p->shape), flags, (long long)p->table_ids, init[p->init],
+            p->init_value);
+    }
+    if (g->n_params == 0)
+        ADD("    {0},\n");
+    ADD("};\n\n");
+}
+
+static void
+emit_uses(Emit *e, Text *out)
+{
+    const Tiles *t = e->t;
+    ADD("static const pcvr_use uses[] = {\n");
+    for (int i = 0; i < t->uses.n; i++)
+        ADD("    {%d, %lld, %lld, %lld},\n", t->uses.v[i].param, (long long)t->uses.v[i].first,
+            (long long)t->uses.v[i].size, (long long)t->uses.v[i].buf->offset);
+    ADD("%s};\n\n", t->uses.n ? "" : "    {0},\n");
+    ADD("static const pcvr_store_info stores[] = {\n");
+    for (int i = 0; i < t->stores.n; i++)
+        ADD("    {%d, %lld},\n", t->stores.v[i].param, (long long)t->stores.v[i].ids_per_sample);
+    ADD("%s};\n\n", t->stores.n ? "" : "    {0},\n");
+}
+
+static void
+emit_regions(Emit *e, Text *out)
+{
+    const Tiles *t = e->t;
+    ADD("static const pcvr_region regions[] = {\n");
+    for (int i = 0; i < t->regions.n; i++) {
+        const Region *r = t->regions.v[i];
+        ADD("    {\"%s\", %.17g, %.17g, %lld, %lld},\n", r->name, r->flops, r->recomputed_flops,
+            (long long)r->kept_bytes, (long long)r->scratch_bytes);
+    }
+    ADD("};\n\n");
+}
+
+const char *
+value_name(Mem *mem, const Diag *d, const Node *n)
+{
+    Arena *a = &mem->scratch;
+    const char *what = n->name ? n->name : op_info[n->op].name;
+    if (!d || n->place.file == 0 || n->place.file >= (uint32_t)d->sources.n)
+        return what;
+    const char *path = place_path(d, n->place), *slash = strrchr(path, '/');
+    int line, col;
+    place_line_col(d, n->place, &line, &col);
+    return arena_printf(a, "%s (%s:%d)", what, slash ? slash + 1 : path, line);
+}
+
+static int
+emit_kept(Emit *e, Text *out)
+{
+    const Tiles *t = e->t;
+    int count = 0;
+    ADD("static const pcvr_kept kept[] = {\n");
+    for (int i = 0; i < t->bufs.n; i++) {
+        const Buf *b = t->bufs.v[i];
+        static const int width[] = {4, 8, 1};
+        if (b->space != SP_KEPT || b->first < 0)
+            continue;
+        count++;
+        ADD("    {%d, %s, %lld},\n", b->region,
+            text_quoted(&e->mem->scratch, value_name(e->mem, t->g->diag, b->node)),
+            (long long)b->size * width[b->type]);
+    }
+    ADD("%s};\n\n", count ? "" : "    {0},\n");
+    return count;
+}
+
+// Which tensors of the batch gather_inputs reads.
+static void
+find_reads(const Tiles *t, uint32_t *reads, uint32_t *domain)
+{
+    const uint32_t field[] = {
+        PCVR_READ_USER_INTS, PCVR_READ_USER_INT_MISSING, PCVR_READ_USER_DENSE,
+        PCVR_READ_USER_DENSE_MISSING, PCVR_READ_ITEM_INTS, PCVR_READ_ITEM_INT_MISSING,
+        PCVR_READ_ITEM_DENSE, PCVR_READ_ITEM_DENSE_MISSING, PCVR_READ_REQUEST_TIME,
+        PCVR_READ_EVENTS, PCVR_READ_TIMES, PCVR_READ_LENGTHS,
+    };
+    *reads = PCVR_READ_NOTHING;
+    for (int i = 0; i < t->bufs.n; i++) {
+        const Buf *b = t->bufs.v[i];
+        if (b->space != SP_RAW || b->first < 0)
+            continue;
+        const Input *in = &t->g->inputs[b->index];
+        if (in->kind >= IN_EVENTS)
+            domain[in->domain] |= field[in->kind];
+        else
+            *reads |= field[in->kind];
+    }
+}
+
+static void
+emit_layout(Emit *e, Text *out)
+{
+    const Schema *s = e->o->schema;
+    int n = s ? s->n_domains : 0;
+    uint32_t reads, *domain = arena_array(&e->mem->scratch, uint32_t, n + 1);
+    for (int i = 0; i < n; i++)
+        domain[i] = PCVR_READ_NOTHING;
+    find_reads(e->t, &reads, domain);
+    ADD("static const pcvr_domain_info domains[] = {\n");
+    for (int i = 0; i < n; i++)
+        ADD("    {%s, %d, %lld, %u},\n", text_quoted(&e->mem->scratch, s->domains[i].name),
+            s->domains[i].n_sides, (long long)s->domains[i].max_len, domain[i]);
+    ADD("%s};\n\n", n ? "" : "    {0},\n");
+    ADD("static const pcvr_layout layout = {%lld, %lld, %lld, %lld, %u, %d, domains};\n\n",
+        s ? (long long)s->user_int.width : 0LL, s ? (long long)s->user_dense.width : 0LL,
+        s ? (long long)s->item_int.width : 0LL, s ? (long long)s->item_dense.width : 0LL, reads, n);
+}
+
+static void
+emit_module(Emit *e, Text *out, int n_kept)
+{
+    const Tiles *t = e->t;
+    Arena *a = &e->mem->scratch;
+    const EmitOptions *o = e->o;
+    const char *name = text_mangled(a, o->name);
+    ADD("#if defined(PCVR_ISA_AVX512)\n#define MODULE pcvr_%s_avx512\n"
+        "#elif defined(PCVR_ISA_AVX2)\n#define MODULE pcvr_%s_avx2\n"
+        "#else\n#define MODULE pcvr_%s_scalar\n#endif\n\n", name, name, name);
+    ADD("extern const pcvr_module MODULE;\nconst pcvr_module MODULE = {\n");
+    ADD("    .abi = PCVR_ABI,\n    .name = %s,\n    .isa = PCVR_ISA_NAME,\n", text_quoted(a, o->name));
+    ADD("    .checkpoint = %s,\n", text_quoted(a, checkpoint_text(t)));
+    // long strings stay on one line: a break would stand inside them
+    text_add(a, out, "    .config = %s,\n", text_quoted(a, o->config));
+    ADD("    .compiler = %s,\n    .hash = 0x%016llxu,\n", text_quoted(a, o->compiler),
+        (unsigned long long)o->hash);
+    ADD("    .actions = ACTIONS,\n    .embedding = EMBEDDING,\n");
+    ADD("    .n_params = %d,\n    .n_uses = %d,\n    .n_stores = %d,\n    .n_regions = %d,\n"
+        "    .n_kept = %d,\n", t->g->n_params, t->uses.n, t->stores.n, t->regions.n, n_kept);
+    ADD("    .params = params,\n    .uses = uses,\n    .stores = stores,\n    .regions = regions,\n"
+        "    .kept = kept,\n    .layout = {%s},\n", "0");
+    ADD("    .acc_floats = %lld,\n    .packed_floats = %lld,\n    .input_bytes = INPUT_BYTES,\n"
+        "    .kept_bytes = KEPT_BYTES,\n    .scratch_bytes = %lld,\n    .default_chunk = %lld,\n",
+        (long long)t->acc_floats, (long long)t->packed_floats, (long long)t->scratch_bytes,
+        (long long)(o->default_chunk ? o->default_chunk : 8));
+    ADD("    .prepare = %s,\n    .gather_inputs = gather_inputs,\n    .forward = forward,\n"
+        "    .forward_keep = forward,\n    .backward = backward,\n};\n",
+        t->packs.n ? "prepare" : "NULL");
+}
+
+char *
+emit_c(Tiles *t, const EmitOptions *o)
+{
+    Emit emit = {.t = t, .mem = t->mem, .o = o}, *e = &emit;
+    Text text = {0}, *out = &text;
+    emit_head(e, out);
+    emit_helpers(e, out);
+    emit_const_pool(e, out, DT_F32, "static const float const_f");
+    emit_const_pool(e, out, DT_I64, "static const int64_t const_i");
+    emit_const_pool(e, out, DT_BOOL, "static const uint8_t const_b");
+    for (int i = 0; i < t->regions.n; i++)
+        emit_region(e, out, t->regions.v[i]);
+    emit_functions(e, out);
+    emit_params(e, out);
+    emit_uses(e, out);
+    emit_regions(e, out);
+    int n_kept = emit_kept(e, out);
+    emit_layout(e, out);
+    emit_module(e, out, n_kept);
+    return arena_copy(&t->mem->perm, out->v, (size_t)out->n);
+}

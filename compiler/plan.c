@@ -1,0 +1,183 @@
+// plan.c - gives every buffer its place, and every arena its size.
+//
+// Records (inputs, kept values), packed weights and accumulators are laid out one after the other. Scratch
+// is shared: buffers whose lifetimes meet get places apart, the largest first, each as low as it fits.
+
+#include "tile.h"
+
+#include <stdlib.h>
+
+enum { LINE = 64 };
+
+static const int64_t element_bytes[] = {4, 8, 1};
+
+static int64_t
+round_up(int64_t n)
+{
+    return (n + LINE - 1) / LINE * LINE;
+}
+
+static int64_t
+buf_bytes(const Buf *b)
+{
+    return round_up(b->size * element_bytes[b->type]);
+}
+
+// ---- lifetimes ---------------------------------------------------------------------------------
+
+static void
+touch(View *v, Timeline line, int at, int region)
+{
+    Buf *b = v->buf;
+    if (!b)
+        return;
+    if (b->space == SP_SCRATCH && b->line != line)
+        die("a temporary is used in two timelines");
+    if (b->first < 0) {
+        b->first = at;
+        b->region = region;
+    }
+    b->last = at;
+}
+
+static void
+find_lifetimes(Tiles *t)
+{
+    int at[TL_COUNT] = {0};
+    for (int i = 0; i < t->regions.n; i++) {
+        Region *r = t->regions.v[i];
+        for (int k = 0; k < r->stmts.n; k++) {
+            Stmt *s = r->stmts.v[k];
+            int now = at[r->line]++;
+            for (int j = 0; j < s->n_out; j++)
+                touch(&s->out[j], r->line, now, i);
+            for (int j = 0; j < s->n_in; j++)
+                touch(&s->in[j], r->line, now, i);
+            for (int j = 0; j < s->n_leaf; j++)
+                touch(&s->leaf[j].view, r->line, now, i);
+        }
+    }
+}
+
+// ---- scratch -----------------------------------------------------------------------------------
+
+static int
+by_size(const void *a, const void *b)
+{
+    const Buf *x = *(Buf *const *)a, *y = *(Buf *const *)b;
+    int64_t sx = buf_bytes(x), sy = buf_bytes(y);
+    if (sx != sy)
+        return sx < sy ? 1 : -1;
+    return x->offset < y->offset ? -1 : 1; // the order in which they were made
+}
+
+// Bytes from the start of the space; held here until all are placed.
+static int64_t
+lowest_fit(Buf **placed, int n, const Buf *b)
+{
+    int64_t at = 0, size = buf_bytes(b);
+    for (int i = 0; i < n; i++) { // placed is sorted by offset
+        const Buf *o = placed[i];
+        if (o->last < b->first || b->last < o->first)
+            continue;
+        if (o->offset >= at + size)
+            break;
+        if (o->offset + buf_bytes(o) > at)
+            at = o->offset + buf_bytes(o);
+    }
+    return at;
+}
+
+static int64_t
+place_scratch(Tiles *t, Timeline line)
+{
+    Arena *a = &t->mem->scratch;
+    Buf **list = arena_array(a, Buf *, t->bufs.n), **placed = arena_array(a, Buf *, t->bufs.n);
+    int n = 0;
+    int64_t end = 0;
+    for (int i = 0; i < t->bufs.n; i++) {
+        Buf *b = t->bufs.v[i];
+        if (b->space != SP_SCRATCH || b->line != line || b->first < 0)
+            continue;
+        b->offset = i;
+        list[n++] = b;
+    }
+    qsort(list, (size_t)n, sizeof *list, by_size);
+    for (int i = 0; i < n; i++) {
+        Buf *b = list[i];
+        b->offset = lowest_fit(placed, i, b);
+        if (b->offset + buf_bytes(b) > end)
+            end = b->offset + buf_bytes(b);
+        int k = i;
+        for (; k > 0 && placed[k - 1]->offset > b->offset; k--)
+            placed[k] = placed[k - 1];
+        placed[k] = b;
+    }
+    return end;
+}
+
+static void
+region_scratch(Tiles *t)
+{
+    for (int i = 0; i < t->bufs.n; i++) {
+        const Buf *b = t->bufs.v[i];
+        if (b->space != SP_SCRATCH || b->first < 0)
+            continue;
+        Region *r = t->regions.v[b->region];
+        if (b->offset + buf_bytes(b) > r->scratch_bytes)
+            r->scratch_bytes = b->offset + buf_bytes(b);
+    }
+}
+
+// ---- the rest ----------------------------------------------------------------------------------
+
+static int64_t
+place_all(Tiles *t, Space space)
+{
+    int64_t end = 0;
+    for (int i = 0; i < t->bufs.n; i++) {
+        Buf *b = t->bufs.v[i];
+        if (b->space != space || (b->first < 0 && space != SP_ACC))
+            continue;
+        b->offset = end;
+        end += buf_bytes(b);
+        if (space == SP_KEPT)
+            t->regions.v[b->region]->kept_bytes += buf_bytes(b);
+    }
+    return end;
+}
+
+// Constants of one type stand in one array.
+static void
+place_consts(Tiles *t)
+{
+    int64_t end[3] = {0};
+    for (int i = 0; i < t->const_bufs.n; i++) {
+        Buf *b = t->const_bufs.v[i];
+        if (b->first < 0)
+            continue;
+        b->offset = end[b->type] * element_bytes[b->type];
+        end[b->type] += b->size;
+    }
+}
+
+void
+plan(Tiles *t)
+{
+    find_lifetimes(t);
+    for (Timeline line = 0; line < TL_COUNT; line++)
+        t->line_bytes[line] = place_scratch(t, line);
+    region_scratch(t);
+    t->input_bytes = place_all(t, SP_INPUT);
+    t->kept_bytes = place_all(t, SP_KEPT);
+    t->acc_floats = place_all(t, SP_ACC) / 4;
+    t->packed_floats = place_all(t, SP_PACKED) / 4;
+    place_consts(t);
+    int64_t most = t->line_bytes[TL_FORWARD] + t->kept_bytes;
+    for (Timeline line = 0; line < TL_COUNT; line++)
+        if (t->line_bytes[line] > most)
+            most = t->line_bytes[line];
+    t->scratch_bytes = most;
+    for (int i = 0; i < t->bufs.n; i++)
+        t->bufs.v[i]->offset /= element_bytes[t->bufs.v[i]->type];
+}
