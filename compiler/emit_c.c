@@ -270,7 +270,7 @@ emit_regions(Emit *e, Text *out)
     ADD("};\n\n");
 }
 
-const char *
+static const char *
 value_name(Mem *mem, const Diag *d, const Node *n)
 {
     Arena *a = &mem->scratch;
@@ -326,7 +326,8 @@ find_reads(const Tiles *t, uint32_t *reads, uint32_t *domain)
     }
 }
 
-static void
+// Writes the domains; returns the values of the layout.
+static const char *
 emit_layout(Emit *e, Text *out)
 {
     const Schema *s = e->o->schema;
@@ -340,13 +341,13 @@ emit_layout(Emit *e, Text *out)
         ADD("    {%s, %d, %lld, %u},\n", text_quoted(&e->mem->scratch, s->domains[i].name),
             s->domains[i].n_sides, (long long)s->domains[i].max_len, domain[i]);
     ADD("%s};\n\n", n ? "" : "    {0},\n");
-    ADD("static const pcvr_layout layout = {%lld, %lld, %lld, %lld, %u, %d, domains};\n\n",
+    return arena_printf(&e->mem->scratch, "%lld, %lld, %lld, %lld, %u, %d, domains",
         s ? (long long)s->user_int.width : 0LL, s ? (long long)s->user_dense.width : 0LL,
         s ? (long long)s->item_int.width : 0LL, s ? (long long)s->item_dense.width : 0LL, reads, n);
 }
 
 static void
-emit_module(Emit *e, Text *out, int n_kept)
+emit_module(Emit *e, Text *out, int n_kept, const char *layout)
 {
     const Tiles *t = e->t;
     Arena *a = &e->mem->scratch;
@@ -366,7 +367,7 @@ emit_module(Emit *e, Text *out, int n_kept)
     ADD("    .n_params = %d,\n    .n_uses = %d,\n    .n_stores = %d,\n    .n_regions = %d,\n"
         "    .n_kept = %d,\n", t->g->n_params, t->uses.n, t->stores.n, t->regions.n, n_kept);
     ADD("    .params = params,\n    .uses = uses,\n    .stores = stores,\n    .regions = regions,\n"
-        "    .kept = kept,\n    .layout = {%s},\n", "0");
+        "    .kept = kept,\n    .layout = {%s},\n", layout);
     ADD("    .acc_floats = %lld,\n    .packed_floats = %lld,\n    .input_bytes = INPUT_BYTES,\n"
         "    .kept_bytes = KEPT_BYTES,\n    .scratch_bytes = %lld,\n    .default_chunk = %lld,\n",
         (long long)t->acc_floats, (long long)t->packed_floats, (long long)t->scratch_bytes,
@@ -374,6 +375,12 @@ emit_module(Emit *e, Text *out, int n_kept)
     ADD("    .prepare = %s,\n    .gather_inputs = gather_inputs,\n    .forward = forward,\n"
         "    .forward_keep = forward,\n    .backward = backward,\n};\n",
         t->packs.n ? "prepare" : "NULL");
+}
+
+const char *
+module_symbol(Mem *mem, const char *name)
+{
+    return arena_printf(&mem->perm, "pcvr_%s", text_mangled(&mem->scratch, name));
 }
 
 char *
@@ -393,7 +400,7 @@ emit_c(Tiles *t, const EmitOptions *o)
     emit_uses(e, out);
     emit_regions(e, out);
     int n_kept = emit_kept(e, out);
-    emit_layout(e, out);
-    emit_module(e, out, n_kept);
+    const char *layout = emit_layout(e, out);
+    emit_module(e, out, n_kept, layout);
     return arena_copy(&t->mem->perm, out->v, (size_t)out->n);
 }

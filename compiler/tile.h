@@ -247,6 +247,8 @@ typedef struct EmitOptions {
     int64_t default_chunk;  // 0: 8
 } EmitOptions;
 
+// "pcvr_onetrans": what the module exports, without the instruction set.
+const char *module_symbol(Mem *mem, const char *name);
 // The C text of a module, in mem->perm.
 char *emit_c(Tiles *t, const EmitOptions *o);
 
