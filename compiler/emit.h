@@ -53,7 +53,7 @@ void print_lines(Arena *a, Text *out, const char *text, int indent);
 const char *text_quoted(Arena *a, const char *s);  // a C string
 const char *text_comment(Arena *a, const char *s); // one line, cut before a backslash or a line end
 const char *text_mangled(Arena *a, const char *s); // an identifier, injectively
-const char *float_text(Arena *a, double v);
+const char *c_float_text(Arena *a, double v);
 
 // emit_loop.c, emit_stmt.c, emit_attend.c
 void emit_loop(Emit *e, const Stmt *s);

@@ -56,7 +56,7 @@ emit_const_pool(Emit *e, Text *out, DType type, const char *decl)
         for (int64_t k = 0; k < c->n; k++, n++) {
             text_add(a, &s, "%s", n == 0 ? "" : ", ");
             if (type == DT_F32)
-                text_add(a, &s, "%s", float_text(a, c->f ? c->f[k] : (double)c->i[k]));
+                text_add(a, &s, "%s", c_float_text(a, c->f ? c->f[k] : (double)c->i[k]));
             else if (c->i && c->i[k] == INT64_MIN)
                 text_add(a, &s, "INT64_MIN");
             else
@@ -209,8 +209,8 @@ emit_functions(Emit *e, Text *out)
     ADD("// One region of one sample, timed where the caller has a clock.\n"
         "static inline void\nrun(const pcvr_ctx *x, int64_t s, int region,\n"
         "    void (*f)(const pcvr_ctx *, int64_t))\n{\n"
-        "    const double start = x->clock ? pcvr_now() : 0.0;\n    f(x, s);\n"
-        "    if (x->clock)\n        x->clock[region] += pcvr_now() - start;\n}\n\n");
+        "    const double start = x->clock ? k_now() : 0.0;\n    f(x, s);\n"
+        "    if (x->clock)\n        x->clock[region] += k_now() - start;\n}\n\n");
     emit_pass(e, out, "forward", TL_FORWARD);
     emit_pass(e, out, "backward", TL_BACKWARD);
 }

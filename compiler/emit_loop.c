@@ -87,7 +87,7 @@ power_text(Arena *a, double p, const char *x)
         return arena_printf(a, "v_div(v_set1(1.0f), %s)", x);
     if (p == -0.5)
         return arena_printf(a, "v_div(v_set1(1.0f), v_sqrt(%s))", x);
-    return arena_printf(a, "v_pow(%s, v_set1(%s))", x, float_text(a, p));
+    return arena_printf(a, "v_pow(%s, v_set1(%s))", x, c_float_text(a, p));
 }
 
 static const char *
@@ -116,8 +116,8 @@ vector_text(const Loop *l, const Node *n)
     case OP_SOFTPLUS: return arena_printf(a, "v_softplus(%s)", x);
     case OP_POW: return power_text(a, n->a.p, x);
     case OP_CLAMP:
-        return arena_printf(a, "v_min(v_set1(%s), v_max(v_set1(%s), %s))", float_text(a, n->a.hi),
-                            float_text(a, n->a.lo), x);
+        return arena_printf(a, "v_min(v_set1(%s), v_max(v_set1(%s), %s))", c_float_text(a, n->a.hi),
+                            c_float_text(a, n->a.lo), x);
     case OP_SIGN: return arena_printf(a, "v_sign(%s)", x);
     case OP_ROUND: return arena_printf(a, "v_round(%s)", x);
     case OP_IS_FINITE: return arena_printf(a, "v_is_finite(%s)", x);
@@ -179,9 +179,9 @@ scalar_float_text(const Loop *l, const Node *n, const char *x, const char *y)
     case OP_GELU_GRAD: return lane_text(a, "v_gelu_grad", x);
     case OP_RELU: return arena_printf(a, "(%s > 0.0f ? %s : 0.0f)", x, x);
     case OP_SOFTPLUS: return lane_text(a, "v_softplus", x);
-    case OP_POW: return arena_printf(a, "powf(%s, %s)", x, float_text(a, n->a.p));
+    case OP_POW: return arena_printf(a, "powf(%s, %s)", x, c_float_text(a, n->a.p));
     case OP_CLAMP: {
-        const char *lo = float_text(a, n->a.lo), *hi = float_text(a, n->a.hi);
+        const char *lo = c_float_text(a, n->a.lo), *hi = c_float_text(a, n->a.hi);
         return arena_printf(a, "(%s < %s ? %s : %s > %s ? %s : %s)", x, lo, lo, x, hi, hi, x);
     }
     case OP_SIGN: return arena_printf(a, "(float)((%s > 0.0f) - (%s < 0.0f))", x, x);
@@ -272,7 +272,7 @@ put_literal(Loop *l, int i)
     Arena *a = &l->e->mem->scratch;
     const char *v;
     if (n->type == DT_F32)
-        v = float_text(a, c->f ? c->f[0] : (double)c->i[0]);
+        v = c_float_text(a, c->f ? c->f[0] : (double)c->i[0]);
     else if (c->i && c->i[0] == INT64_MIN)
         v = "INT64_MIN";
     else

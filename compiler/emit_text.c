@@ -54,7 +54,7 @@ text_mangled(Arena *a, const char *s)
 }
 
 const char *
-float_text(Arena *a, double v)
+c_float_text(Arena *a, double v)
 {
     float f = (float)v;
     if (isnan(f))
@@ -195,7 +195,7 @@ put_one(Emit *e, char c, va_list *ap)
         put_hole(e, va_arg(*ap, int64_t));
         break;
     case 'f':
-        put_text(e, float_text(a, va_arg(*ap, double)));
+        put_text(e, c_float_text(a, va_arg(*ap, double)));
         break;
     case 'g':
         text_add(a, &e->text, "%.17g", va_arg(*ap, double));

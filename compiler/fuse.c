@@ -249,7 +249,7 @@ Node *
 bias_product(Tiles *t, const Node *add)
 {
     const Node *o = add;
-    if (add->part == PART_BACKWARD)
+    if (add->op != OP_ADD || add->part == PART_BACKWARD)
         return NULL;
     if (add->part == PART_RECOMPUTE && add->origin && add->origin->id < t->g->n_nodes &&
         t->g->nodes[add->origin->id] == add->origin)
@@ -332,7 +332,7 @@ is_reduction(const Node *n)
 
 // Whether the one user of a value can compute it in its own loop.
 static bool
-inlines(const Node *n, int *sizes)
+inlines(Tiles *t, const Node *n, int *sizes)
 {
     const Info *f = INFO(n);
     if (!(op_info[n->op].flags & OPF_POINTWISE) || n->op == OP_DETACH || f->n_users != 1 ||
@@ -343,11 +343,10 @@ inlines(const Node *n, int *sizes)
     if (fu->line != f->line || (fu->region != f->region && !fu->virt))
         return false;
     bool whole = shape_equal(n->shape, u->shape) && sizes[n->id] + sizes[u->id] <= 32;
-    if (fu->inner || fu->n_term)
+    if (fu->inner || fu->n_term || bias_product(t, n) || bias_product(t, u))
         return false;
     if (op_info[u->op].flags & OPF_POINTWISE)
-        return whole && u->op != OP_DETACH && !(u->op == OP_ADD && bias_product_of(u) == n) &&
-               op_is_vector(n) == op_is_vector(u);
+        return whole && u->op != OP_DETACH && op_is_vector(n) == op_is_vector(u);
     if (is_reduction(u))
         return n->type == DT_F32 && op_is_vector(n);
     return u->op == OP_ACC && op_is_vector(n);
@@ -373,7 +372,7 @@ schedule_fuse(Tiles *t)
         sizes[i] = 1;
     for (int i = 0; i < g->n_nodes; i++) {
         Node *n = g->nodes[i];
-        if (n == g->logits || n == g->embedding || !inlines(n, sizes))
+        if (n == g->logits || n == g->embedding || !inlines(t, n, sizes))
             continue;
         INFO(n)->inlined = true;
         sizes[INFO(n)->users[0]->id] += sizes[i];

@@ -8,6 +8,17 @@
 #include "pcvr_embed.h"
 #include "pcvr_rows.h"
 
+#include <time.h>
+
+// Monotonic seconds; a module needs no symbol of the program that loads it.
+static inline double
+k_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 // One lane of a vector function.
 #define K_LANE(f, x) k_first(f(v_set1(x)))
 
