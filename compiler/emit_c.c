@@ -29,8 +29,9 @@ emit_head(Emit *e, Text *out)
     Arena *a = &e->mem->scratch;
     const EmitOptions *o = e->o;
     const Tiles *t = e->t;
+    const char *path = o->model_path ? o->model_path : o->name, *slash = strrchr(path, '/');
     ADD("// %s.c - %s, compiled by pcvrc %s.\n", text_comment(a, o->name),
-        text_comment(a, o->model_path ? o->model_path : o->name), text_comment(a, o->compiler));
+        text_comment(a, slash ? slash + 1 : path), text_comment(a, o->compiler));
     ADD("//\n// configuration: %s\n", text_comment(a, o->config));
     ADD("// checkpoint: %s\n//\n", text_comment(a, checkpoint_text(t)));
     ADD("// A sample's inputs, kept values and scratch are records of floats, 64-bit integers and "
@@ -377,6 +378,16 @@ emit_module(Emit *e, Text *out, int n_kept, const char *layout)
         t->packs.n ? "prepare" : "NULL");
 }
 
+// FNV-1a: equal code and data, equal hash.
+static uint64_t
+text_hash(const char *s)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+    return h;
+}
+
 const char *
 module_symbol(Mem *mem, const char *name)
 {
@@ -401,6 +412,9 @@ emit_c(Tiles *t, const EmitOptions *o)
     emit_regions(e, out);
     int n_kept = emit_kept(e, out);
     const char *layout = emit_layout(e, out);
+    EmitOptions hashed = *o;
+    hashed.hash = text_hash(out->v);
+    e->o = &hashed;
     emit_module(e, out, n_kept, layout);
     return arena_copy(&t->mem->perm, out->v, (size_t)out->n);
 }

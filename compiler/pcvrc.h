@@ -56,6 +56,11 @@ typedef void PassHook(void *arg, const char *pass, const Graph *g);
 int compile_passes(Compile *c, const char *choice, bool backward, PassHook *hook,
                    void *arg);
 
+// compile_c.c - after compile_passes with `backward`: the tile program with all its offsets, and the text
+// of the module pcvr_<name>, both in c->mem.
+struct Tiles *compile_tiles(Compile *c);
+char *compile_c(Compile *c, const Schema *schema, struct Tiles *t);
+
 // output.c - files written whole or not at all.
 
 // Writes a file under a temporary name in its directory, then renames it; makes missing

@@ -8,6 +8,7 @@
 #define PCVRC_TILE_H
 
 #include "graph.h"
+#include "schema.h"
 
 typedef enum Space {
     SP_RAW,       // the batch as it is delivered; index: input of the graph
@@ -242,8 +243,8 @@ typedef struct EmitOptions {
     const char *config;     // JSON
     const char *model_path; // shown in the header, without directories
     const char *compiler;   // version
-    uint64_t hash;
-    const struct Schema *schema;
+    uint64_t hash;          // set by emit_c: of the text
+    const Schema *schema;
     int64_t default_chunk;  // 0: 8
 } EmitOptions;
 
