@@ -161,7 +161,7 @@ typedef struct pcvr_module {
 
     // Which fields of the context each may use: prepare params, packed; gather_inputs batch, first,
     // count, inputs, scratch; the others everything but batch and, in forward, kept, acc, stores and
-    // dlogits. clock may be used by the last three. Calls for different lanes run at the same time.
+    // dlogits. clock may be used by all but prepare. Calls for different lanes run at the same time.
     void (*prepare)(const pcvr_ctx *);       // params -> packed, once a step; NULL: nothing to do
     int (*gather_inputs)(const pcvr_ctx *);  // batch -> inputs, samples first .. first + count
     void (*forward)(const pcvr_ctx *);       // inputs -> logits (and embedding); keeps nothing

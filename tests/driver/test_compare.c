@@ -30,7 +30,8 @@ static const char *
 fixtures(void)
 {
     const char *root = getenv("PCVR_FIXTURES");
-    return root != NULL ? root : "../shared/fixtures";
+    root = root != NULL && *root ? root : "../shared/fixtures";
+    return access(root, R_OK) == 0 ? root : "tests/golden";
 }
 
 static bool
