@@ -1,19 +1,23 @@
-// differentiate.c - appends the backward graph: from the gradient of the logits to parameter gradients.
+// differentiate.c - appends the backward graph: from the gradient of the logits to
+// parameter gradients.
 //
-// A reverse sweep. When a node is reached, all its users have added their parts to its adjoint; the parts are
-// combined and the operation's rule adds to the operands. Only nodes from which a trainable parameter can be
-// reached (through operations with gradients) get an adjoint, and an adjoint that nobody adds to is absent.
+// A reverse sweep. When a node is reached, all its users have added their parts to its
+// adjoint; the parts are combined and the operation's rule adds to the operands. Only
+// nodes from which a trainable parameter can be reached (through operations with
+// gradients) get an adjoint, and an adjoint that nobody adds to is absent.
 //
-// Order of accumulation: parts are combined in the order of the sweep, users with the highest number first,
-// ((p0 + p1) + p2) + ...; parts that are slices put back (pad) are first joined by one concat where they do
-// not overlap, and that stands where the first of them stood.
+// Order of accumulation: parts are combined in the order of the sweep, users with the
+// highest number first, ((p0 + p1) + p2) + ...; parts that are slices put back (pad) are
+// first joined by one concat where they do not overlap, and that stands where the first
+// of them stood.
 //
-// Whoever reads a parameter, straight or through slices, reshapes and permutations, gets a sink of its own:
-// an accumulator that adds to the parameter's gradient. Accumulators are numbered by the number of the reading
-// node in the forward graph, then by operand.
+// Whoever reads a parameter, straight or through slices, reshapes and permutations, gets
+// a sink of its own: an accumulator that adds to the parameter's gradient. Accumulators
+// are numbered by the number of the reading node in the forward graph, then by operand.
 //
-// Needs: forward graph, Param.unused, Param.frozen.  Leaves: backward nodes, g->sinks, Param.n_uses. A backward
-// node has the block call of the forward node whose gradient it is part of, and that node as its origin.
+// Needs: forward graph, Param.unused, Param.frozen.  Leaves: backward nodes, g->sinks,
+// Param.n_uses. A backward node has the block call of the forward node whose gradient it
+// is part of, and that node as its origin.
 
 #include <stdlib.h>
 
@@ -31,8 +35,8 @@ typedef struct Use {
 struct Grad {
     Graph *g;
     int n_forward;
-    bool *wanted;  // [n_forward] leads to a trainable parameter
-    Parts *parts;  // [n_forward] what users added so far
+    bool *wanted; // [n_forward] leads to a trainable parameter
+    Parts *parts; // [n_forward] what users added so far
     Array(Use) uses;
     bool failed;
 };
@@ -64,11 +68,12 @@ find_wanted(Grad *gr)
             gr->wanted[k] = trainable(&gr->g->params[n->a.index]);
         else if (n->type == DT_F32 && (op_info[n->op].flags & OPF_GRAD))
             for (int i = 0; i < n->n_in; i++)
-                gr->wanted[k] = gr->wanted[k] || (n->in[i]->type == DT_F32 && grad_wants(gr, n, i));
+                gr->wanted[k] =
+                    gr->wanted[k] || (n->in[i]->type == DT_F32 && grad_wants(gr, n, i));
     }
 }
 
-// ---- adding --------------------------------------------------------------------------------------------
+// ---- adding -------------------------------------------------------------------------
 
 // d summed over the axes along which a tensor of shape s was broadcast.
 static Node *
@@ -174,7 +179,7 @@ grad_table(Grad *gr, Node *n, int k, Op op, Node *dy, Node *ids)
     add_sink(gr, n, k, op, in, 2, (Attr){.index = n->in[k]->a.index});
 }
 
-// ---- combining -----------------------------------------------------------------------------------------
+// ---- combining ----------------------------------------------------------------------
 
 static int
 by_start(const void *a, const void *b)
@@ -251,7 +256,7 @@ combine(Grad *gr, Node *x)
     return sum;
 }
 
-// ---- the sweep -----------------------------------------------------------------------------------------
+// ---- the sweep ----------------------------------------------------------------------
 
 static int
 by_reader(const void *a, const void *b)
@@ -303,9 +308,12 @@ differentiate(Graph *g)
         g->origin = g->logits;
         Node *seed = graph_add(g, OP_DLOGITS, NULL, 0, (Attr){.shape = g->logits->shape},
                                g->logits->place);
-        const Node *p = param_of(g->logits); // logits that are a parameter: the identity reads it
+        const Node *p =
+            param_of(g->logits); // logits that are a parameter: the identity reads it
         if (p) {
-            Node reads = {.id = g->logits->id, .n_in = 1, .in = &g->logits,
+            Node reads = {.id = g->logits->id,
+                          .n_in = 1,
+                          .in = &g->logits,
                           .place = g->logits->place};
             add_to_param(&gr, &reads, 0, p, seed);
         } else {
@@ -322,7 +330,7 @@ differentiate(Graph *g)
     return !gr.failed;
 }
 
-// ---- unused parameters ---------------------------------------------------------------------------------
+// ---- unused parameters --------------------------------------------------------------
 
 void
 mark_unused(Graph *g)

@@ -1,7 +1,8 @@
 // graph.c - builds the graph: equal nodes are made once, dead ones are dropped.
 //
-// Two nodes are equal when operation, operands, part, block call and the attributes that the operation reads
-// are. A leaf is the same everywhere. A sink adds something each time, so no two are equal.
+// Two nodes are equal when operation, operands, part, block call and the attributes that
+// the operation reads are. A leaf is the same everywhere. A sink adds something each
+// time, so no two are equal.
 
 #include "graph.h"
 
@@ -12,9 +13,9 @@
 // Open addressing; slots hold nodes by the hash they had when they were added.
 typedef struct Table {
     Node **slot;
-    size_t n, cap;   // cap is a power of two
-    Node **nodes;    // the array whose capacity is known; a pass may have put another in its place
-    Node **sinks;
+    size_t n, cap; // cap is a power of two
+    Node **nodes;  // the arrays whose capacities are known: a pass may have put others in
+    Node **sinks;  // their place
     int cap_nodes, cap_sinks, cap_params, cap_inputs, cap_calls;
 } Table;
 
@@ -74,7 +75,8 @@ const_equal(const Const *a, const Const *b)
     if (!a || !b || a->n != b->n || !a->f != !b->f)
         return false;
     size_t n = (size_t)a->n;
-    return a->f ? !memcmp(a->f, b->f, n * sizeof *a->f) : !memcmp(a->i, b->i, n * sizeof *a->i);
+    return a->f ? !memcmp(a->f, b->f, n * sizeof *a->f)
+                : !memcmp(a->i, b->i, n * sizeof *a->i);
 }
 
 static bool
@@ -82,8 +84,8 @@ mask_equal(const Mask *a, const Mask *b)
 {
     if (a == b)
         return true;
-    if (!a || !b || a->kind != b->kind || a->n_kids != b->n_kids || a->value != b->value ||
-        a->n_list != b->n_list)
+    if (!a || !b || a->kind != b->kind || a->n_kids != b->n_kids ||
+        a->value != b->value || a->n_list != b->n_list)
         return false;
     if (a->n_list && memcmp(a->list, b->list, (size_t)a->n_list * sizeof *a->list))
         return false;
@@ -103,11 +105,13 @@ bool
 attr_equal(const Attr *a, const Attr *b)
 {
     return a->axis == b->axis && a->start == b->start && a->count == b->count &&
-           a->index == b->index && a->use == b->use && a->heads == b->heads && a->ta == b->ta &&
-           a->tb == b->tb && a->keep == b->keep && a->adjacent == b->adjacent &&
-           a->inverse == b->inverse && double_equal(a->p, b->p) && double_equal(a->lo, b->lo) &&
+           a->index == b->index && a->use == b->use && a->heads == b->heads &&
+           a->ta == b->ta && a->tb == b->tb && a->keep == b->keep &&
+           a->adjacent == b->adjacent && a->inverse == b->inverse &&
+           double_equal(a->p, b->p) && double_equal(a->lo, b->lo) &&
            double_equal(a->hi, b->hi) && a->n_list == b->n_list &&
-           (!a->n_list || !memcmp(a->list, b->list, (size_t)a->n_list * sizeof *a->list)) &&
+           (!a->n_list ||
+            !memcmp(a->list, b->list, (size_t)a->n_list * sizeof *a->list)) &&
            shape_equal(a->shape, b->shape) && const_equal(a->data, b->data) &&
            mask_equal(a->mask, b->mask) && a->site == b->site && a->first == b->first &&
            a->pitch == b->pitch && a->q_first == b->q_first && a->q_rows == b->q_rows &&
@@ -117,8 +121,8 @@ attr_equal(const Attr *a, const Attr *b)
 static bool
 node_equal(const Node *a, const Node *b)
 {
-    if (a->op != b->op || a->part != b->part || a->call != b->call || a->n_in != b->n_in ||
-        a->type != b->type || !shape_equal(a->shape, b->shape))
+    if (a->op != b->op || a->part != b->part || a->call != b->call ||
+        a->n_in != b->n_in || a->type != b->type || !shape_equal(a->shape, b->shape))
         return false;
     for (int k = 0; k < a->n_in; k++)
         if (a->in[k] != b->in[k])
@@ -229,7 +233,8 @@ graph_add(Graph *g, Op op, Node *const *in, int n_in, Attr a, Place place)
 {
     const OpInfo *info = &op_info[op];
     if (n_in < info->min_in || (info->max_in >= 0 && n_in > info->max_in))
-        die("%s takes %d to %d operands, got %d", info->name, info->min_in, info->max_in, n_in);
+        die("%s takes %d to %d operands, got %d", info->name, info->min_in, info->max_in,
+            n_in);
     for (int k = 0; k < n_in; k++)
         if (!in[k])
             return NULL;
@@ -272,16 +277,18 @@ Node *
 graph_const_i(Graph *g, DType type, Shape shape, const int64_t *v, int64_t n, Place place)
 {
     Const c = {.n = n, .i = v};
-    return graph_add(g, OP_CONST, NULL, 0, (Attr){.axis = type, .shape = shape, .data = &c},
-                     place);
+    return graph_add(g, OP_CONST, NULL, 0,
+                     (Attr){.axis = type, .shape = shape, .data = &c}, place);
 }
 
 Node *
-graph_input(Graph *g, InputKind kind, int domain, const char *name, DType type, Shape shape)
+graph_input(Graph *g, InputKind kind, int domain, const char *name, DType type,
+            Shape shape)
 {
     Table *t = g->table;
     int k = 0;
-    while (k < g->n_inputs && (g->inputs[k].kind != kind || g->inputs[k].domain != domain))
+    while (k < g->n_inputs &&
+           (g->inputs[k].kind != kind || g->inputs[k].domain != domain))
         k++;
     if (k == g->n_inputs) {
         if (g->n_inputs == t->cap_inputs)
@@ -297,8 +304,8 @@ graph_param(Graph *g, Param p)
 {
     Table *t = g->table;
     if (g->n_params == t->cap_params)
-        g->params =
-            array_grow(&g->mem->perm, g->params, g->n_params, &t->cap_params, sizeof *g->params);
+        g->params = array_grow(&g->mem->perm, g->params, g->n_params, &t->cap_params,
+                               sizeof *g->params);
     g->params[g->n_params] = p;
     return g->n_params++;
 }
@@ -319,13 +326,13 @@ graph_call(Graph *g, const char *name, Call *outer, Place place)
         if (!strcmp(g->calls[k]->name, name))
             c->ordinal++;
     if (g->n_calls == t->cap_calls)
-        g->calls =
-            array_grow(&g->mem->perm, g->calls, g->n_calls, &t->cap_calls, sizeof *g->calls);
+        g->calls = array_grow(&g->mem->perm, g->calls, g->n_calls, &t->cap_calls,
+                              sizeof *g->calls);
     g->calls[g->n_calls++] = c;
     return c;
 }
 
-// ---- dropping dead nodes -----------------------------------------------------------------------------
+// ---- dropping dead nodes ------------------------------------------------------------
 
 typedef struct Walk {
     Node **order; // nodes that stay, operands first
@@ -403,7 +410,8 @@ graph_compact(Graph *g)
     w.n = 0;
     Node **old = g->nodes;
     int n_old = g->n_nodes;
-    for (int k = 0; k < n_old; k++) // old nodes in their order; a dead one keeps its id >= 0
+    for (int k = 0; k < n_old;
+         k++) // old nodes in their order; a dead one keeps its id >= 0
         if (old[k]->id < 0)
             place_node(g, &w, old[k]);
     if (g->logits)

@@ -74,19 +74,21 @@ graph_permute(Graph *g, Node *x, const int64_t *axes, Place place)
 Node *
 graph_slice(Graph *g, Node *x, int axis, int64_t start, int64_t count, Place place)
 {
-    if (!x || (axis >= 0 && axis < x->shape.rank && start == 0 && count == x->shape.dim[axis]))
+    if (!x ||
+        (axis >= 0 && axis < x->shape.rank && start == 0 && count == x->shape.dim[axis]))
         return x;
-    return graph_add(g, OP_SLICE, &x, 1, (Attr){.axis = axis, .start = start, .count = count},
-                     place);
+    return graph_add(g, OP_SLICE, &x, 1,
+                     (Attr){.axis = axis, .start = start, .count = count}, place);
 }
 
 Node *
 graph_pad(Graph *g, Node *x, int axis, int64_t start, int64_t count, Place place)
 {
-    if (!x || (axis >= 0 && axis < x->shape.rank && start == 0 && count == x->shape.dim[axis]))
+    if (!x ||
+        (axis >= 0 && axis < x->shape.rank && start == 0 && count == x->shape.dim[axis]))
         return x;
-    return graph_add(g, OP_PAD, &x, 1, (Attr){.axis = axis, .start = start, .count = count},
-                     place);
+    return graph_add(g, OP_PAD, &x, 1,
+                     (Attr){.axis = axis, .start = start, .count = count}, place);
 }
 
 Node *
@@ -105,7 +107,8 @@ graph_gather(Graph *g, Node *x, Node *ids, int axis, Place place)
 }
 
 Node *
-graph_reduce(Graph *g, Op op, Node *x, const int64_t *axes, int n_axes, bool keep, Place place)
+graph_reduce(Graph *g, Op op, Node *x, const int64_t *axes, int n_axes, bool keep,
+             Place place)
 {
     static const int64_t all[MAX_RANK] = {0, 1, 2, 3, 4};
     if (!x)
@@ -114,7 +117,8 @@ graph_reduce(Graph *g, Op op, Node *x, const int64_t *axes, int n_axes, bool kee
         axes = all;
         n_axes = x->shape.rank;
     }
-    return graph_add(g, op, &x, 1, (Attr){.list = axes, .n_list = n_axes, .keep = keep}, place);
+    return graph_add(g, op, &x, 1, (Attr){.list = axes, .n_list = n_axes, .keep = keep},
+                     place);
 }
 
 Node *

@@ -1,7 +1,8 @@
 // interp.c - runs a graph node by node in double precision.
 //
-// Values are computed on demand: what the asked nodes need and do not have yet, in graph order. Constants and
-// parameters keep their values from sample to sample, everything else is freed with the sample.
+// Values are computed on demand: what the asked nodes need and do not have yet, in graph
+// order. Constants and parameters keep their values from sample to sample, everything
+// else is freed with the sample.
 
 #include "interp_eval.h"
 
@@ -14,7 +15,7 @@ static void (*const eval[OP_COUNT])(Interp *, const Node *) = {
 #undef OP
 };
 
-// ---- setting up ----------------------------------------------------------------------------------------
+// ---- setting up ---------------------------------------------------------------------
 
 Interp *
 interp_new(const Graph *g)
@@ -115,7 +116,7 @@ interp_chance(Interp *it, bool training, uint64_t seed, uint32_t step)
     it->step = step;
 }
 
-// ---- a sample's inputs -----------------------------------------------------------------------------------
+// ---- a sample's inputs --------------------------------------------------------------
 
 void
 interp_begin(Interp *it, uint32_t index_in_batch)
@@ -165,18 +166,42 @@ interp_sample(Interp *it, const pcvr_batch *b, int64_t s)
         Tensor *t = &it->input[k];
         const pcvr_domain *d = x->domain >= 0 ? &b->domains[x->domain] : NULL;
         switch (x->kind) {
-        case IN_USER_INTS: from_i64(t, b->user_ints, s); break;
-        case IN_USER_INT_MISSING: from_bytes(t, x->type, b->user_int_missing, s); break;
-        case IN_USER_DENSE: from_float(t, b->user_dense, s); break;
-        case IN_USER_DENSE_MISSING: from_bytes(t, x->type, b->user_dense_missing, s); break;
-        case IN_ITEM_INTS: from_i64(t, b->item_ints, s); break;
-        case IN_ITEM_INT_MISSING: from_bytes(t, x->type, b->item_int_missing, s); break;
-        case IN_ITEM_DENSE: from_float(t, b->item_dense, s); break;
-        case IN_ITEM_DENSE_MISSING: from_bytes(t, x->type, b->item_dense_missing, s); break;
-        case IN_REQUEST_TIME: from_i64(t, b->request_time, s); break;
-        case IN_EVENTS: from_i64(t, d->values, s); break;
-        case IN_TIMES: from_i64(t, d->timestamps, s); break;
-        case IN_LENGTH: from_i64(t, d->lengths, s); break;
+        case IN_USER_INTS:
+            from_i64(t, b->user_ints, s);
+            break;
+        case IN_USER_INT_MISSING:
+            from_bytes(t, x->type, b->user_int_missing, s);
+            break;
+        case IN_USER_DENSE:
+            from_float(t, b->user_dense, s);
+            break;
+        case IN_USER_DENSE_MISSING:
+            from_bytes(t, x->type, b->user_dense_missing, s);
+            break;
+        case IN_ITEM_INTS:
+            from_i64(t, b->item_ints, s);
+            break;
+        case IN_ITEM_INT_MISSING:
+            from_bytes(t, x->type, b->item_int_missing, s);
+            break;
+        case IN_ITEM_DENSE:
+            from_float(t, b->item_dense, s);
+            break;
+        case IN_ITEM_DENSE_MISSING:
+            from_bytes(t, x->type, b->item_dense_missing, s);
+            break;
+        case IN_REQUEST_TIME:
+            from_i64(t, b->request_time, s);
+            break;
+        case IN_EVENTS:
+            from_i64(t, d->values, s);
+            break;
+        case IN_TIMES:
+            from_i64(t, d->timestamps, s);
+            break;
+        case IN_LENGTH:
+            from_i64(t, d->lengths, s);
+            break;
         }
     }
 }
@@ -191,7 +216,7 @@ interp_dlogits(Interp *it, const double *v)
             it->done[k] = false;
 }
 
-// ---- evaluation ------------------------------------------------------------------------------------------
+// ---- evaluation ---------------------------------------------------------------------
 
 // Tables are read row by row, not as a whole.
 static bool
@@ -206,8 +231,8 @@ evaluate(Interp *it, const Node *n)
     Tensor *t = &it->value[n->id];
     bool sink = op_info[n->op].flags & OPF_SINK;
     t->size = shape_size(n->shape);
-    t->u = sink ? NULL
-                : arena_array(lasts(n) ? &it->keep : &it->sample, uint64_t, t->size);
+    t->u =
+        sink ? NULL : arena_array(lasts(n) ? &it->keep : &it->sample, uint64_t, t->size);
     eval[n->op](it, n);
     it->done[n->id] = true;
     arena_reset(&it->scratch);
@@ -245,7 +270,7 @@ interp_backward(Interp *it)
     interp_run(it, it->g->sinks, it->g->n_sinks);
 }
 
-// ---- gradients -------------------------------------------------------------------------------------------
+// ---- gradients ----------------------------------------------------------------------
 
 double *
 grad_of(Interp *it, int param)

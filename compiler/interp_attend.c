@@ -1,4 +1,5 @@
-// interp_attend.c - attention and its gradient: one head at a time, the weights written out.
+// interp_attend.c - attention and its gradient: one head at a time, the weights written
+// out.
 
 #include "interp_eval.h"
 
@@ -39,9 +40,9 @@ attention_begin(Interp *it, const Node *n, int extra)
     a.scale = 1 / sqrt((double)a.K);
     for (int d = 0; d < q.rank - 2; d++)
         a.batch *= q.dim[d];
-    a.allowed = arena_array(&it->scratch, bool, a.T * a.S);
-    a.weight = arena_array(&it->scratch, double, a.T * a.S);
-    a.keep = arena_array(&it->scratch, double, a.T * a.S);
+    a.allowed = arena_array(&it->scratch, bool, a.T *a.S);
+    a.weight = arena_array(&it->scratch, double, a.T *a.S);
+    a.keep = arena_array(&it->scratch, double, a.T *a.S);
     for (int64_t i = 0; i < a.T; i++)
         for (int64_t j = 0; j < a.S; j++)
             a.allowed[i * a.S + j] =
@@ -69,7 +70,7 @@ add_scaled(double *y, double s, const double *x, int64_t n)
 static void
 weights_of_row(Attention *a, int64_t i, const double *q, const double *keys)
 {
-    double *w = a->weight + i * a->S, top = -INFINITY, sum = 0;
+    double *w = a->weight + i * a->S, top = -HUGE_VAL, sum = 0;
     const bool *allowed = a->allowed + i * a->S;
     memset(w, 0, (size_t)a->S * sizeof *w);
     for (int64_t j = 0; j < a->S; j++)
@@ -123,7 +124,8 @@ eval_attend(Interp *it, const Node *n)
             for (int64_t i = 0; i < a.T; i++)
                 for (int64_t j = 0; j < a.S; j++)
                     if (a.allowed[i * a.S + j])
-                        add_scaled(y + i * a.D, a.weight[i * a.S + j] * a.keep[i * a.S + j],
+                        add_scaled(y + i * a.D,
+                                   a.weight[i * a.S + j] * a.keep[i * a.S + j],
                                    v + j * a.D, a.K);
         }
 }
@@ -142,7 +144,8 @@ typedef struct HeadBack {
     double *dq, *dk, *dv, *dp; // dp [S]
 } HeadBack;
 
-// dv += (w keep)' dy; dp = keep dy v'; ds = w (dp - sum(dp w)); dq = ds k, dk += ds' q, scaled.
+// dv += (w keep)' dy; dp = keep dy v'; ds = w (dp - sum(dp w)); dq = ds k, dk += ds' q,
+// scaled.
 static void
 back_row(const Attention *a, const HeadBack *h, int64_t i)
 {
@@ -174,8 +177,14 @@ eval_attend_back(Interp *it, const Node *n)
             int64_t qo = b * a.T * a.D + h * a.K, ko = b * a.S * a.D + h * a.K;
             double *dq = out(it, n)->f, *dk = dq + a.batch * a.T * a.D;
             double *dv = dk + a.batch * a.S * a.D;
-            HeadBack hb = {in(it, n, 0)->f + qo, in(it, n, 1)->f + ko, in(it, n, 2)->f + ko,
-                           in(it, n, 3)->f + qo, dq + qo, dk + ko, dv + ko, dp};
+            HeadBack hb = {in(it, n, 0)->f + qo,
+                           in(it, n, 1)->f + ko,
+                           in(it, n, 2)->f + ko,
+                           in(it, n, 3)->f + qo,
+                           dq + qo,
+                           dk + ko,
+                           dv + ko,
+                           dp};
             weights(&a, b, h, hb.q, hb.k);
             for (int64_t i = 0; i < a.T; i++)
                 if (!all_zero(hb.dy + i * a.D, a.K))

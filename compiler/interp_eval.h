@@ -12,8 +12,8 @@ typedef struct ParamValue {
 
 struct Interp {
     const Graph *g;
-    Arena keep;   // values of constants and parameters, inputs
-    Arena sample; // values of the sample
+    Arena keep;    // values of constants and parameters, inputs
+    Arena sample;  // values of the sample
     Arena scratch; // of one evaluation
     Tensor *value; // [n_nodes]
     bool *done;    // [n_nodes]
@@ -31,7 +31,8 @@ struct Interp {
     double nudge;
 };
 
-// One function an operation: reads in(it, n, k), writes it->value[n->id], which is zero before.
+// One function an operation: reads in(it, n, k), writes it->value[n->id], which is zero
+// before.
 #define OP(NAME, text, ...) void eval_##text(Interp *it, const Node *n);
 #include "ops.def"
 #undef OP
@@ -55,7 +56,8 @@ double param_element(const Interp *it, int param, int64_t element);
 // The gradient of a parameter, zero at first.
 double *grad_of(Interp *it, int param);
 
-// Rows and their width seen along an axis: element (o, k, i) is at (o * length + k) * inner + i.
+// Rows and their width seen along an axis: element (o, k, i) is at (o * length + k) *
+// inner + i.
 typedef struct AxisView {
     int64_t outer, length, inner;
 } AxisView;

@@ -6,7 +6,7 @@
 
 #include "philox.h"
 
-// ---- products ------------------------------------------------------------------------------------------
+// ---- products -----------------------------------------------------------------------
 
 // A matrix in row order: x itself, or its transpose in scratch.
 static const double *
@@ -14,24 +14,76 @@ untransposed(Interp *it, const double *x, int64_t rows, int64_t cols, bool trans
 {
     if (!transposed)
         return x;
-    double *y = arena_array(&it->scratch, double, rows * cols);
+    double *y = arena_array(&it->scratch, double, rows *cols);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < cols; c++)
             y[r * cols + c] = x[c * rows + r];
     return y;
 }
 
-// y [M, N] += a [M, K] b [K, N]
-static void
-product(double *restrict y, const double *a, const double *restrict b, int64_t M, int64_t N,
-        int64_t K)
+typedef double Vec __attribute__((vector_size(32), aligned(8), may_alias));
+
+enum { ROWS = 4, COLS = 8 }; // of a tile; two Vecs hold a row of it
+
+// A tile of y = a b in registers: rows of a are K apart, rows of b and y N.
+static inline __attribute__((always_inline)) void
+tile(double *y, const double *a, const double *b, int64_t N, int64_t K)
 {
-    for (int64_t m = 0; m < M; m++)
-        for (int64_t k = 0; k < K; k++) {
-            double v = a[m * K + k];
-            for (int64_t c = 0; c < N; c++)
-                y[m * N + c] += v * b[k * N + c];
+    Vec sum[ROWS][2] = {{{0}}};
+    for (int64_t k = 0; k < K; k++) {
+        Vec left = *(const Vec *)(b + k * N), right = *(const Vec *)(b + k * N + 4);
+        for (int r = 0; r < ROWS; r++) {
+            sum[r][0] += a[r * K + k] * left;
+            sum[r][1] += a[r * K + k] * right;
         }
+    }
+    for (int r = 0; r < ROWS; r++) {
+        *(Vec *)(y + r * N) = sum[r][0];
+        *(Vec *)(y + r * N + 4) = sum[r][1];
+    }
+}
+
+// Elements of y in rows m .. M, columns c .. N.
+static void
+edge(double *y, const double *a, const double *b, int64_t m, int64_t M, int64_t c,
+     int64_t N, int64_t K)
+{
+    for (; m < M; m++)
+        for (int64_t k = 0; k < K; k++)
+            for (int64_t j = c; j < N; j++)
+                y[m * N + j] += a[m * K + k] * b[k * N + j];
+}
+
+static inline __attribute__((always_inline)) void
+product_body(double *y, const double *a, const double *b, int64_t M, int64_t N, int64_t K)
+{
+    int64_t rows = M - M % ROWS, cols = N - N % COLS;
+    for (int64_t c = 0; c < cols; c += COLS)
+        for (int64_t m = 0; m < rows; m += ROWS)
+            tile(y + m * N + c, a + m * K, b + c, N, K);
+    edge(y, a, b, 0, rows, cols, N, K);
+    edge(y, a, b, rows, M, 0, N, K);
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void
+product_avx2(double *y, const double *a, const double *b, int64_t M, int64_t N, int64_t K)
+{
+    product_body(y, a, b, M, N, K);
+}
+#endif
+
+// y [M, N] = a [M, K] b [K, N]; y is zero before.
+static void
+product(double *y, const double *a, const double *b, int64_t M, int64_t N, int64_t K)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2")) {
+        product_avx2(y, a, b, M, N, K);
+        return;
+    }
+#endif
+    product_body(y, a, b, M, N, K);
 }
 
 void
@@ -51,13 +103,14 @@ eval_matmul(Interp *it, const Node *n)
     }
 }
 
-// ---- softmax -------------------------------------------------------------------------------------------
+// ---- softmax ------------------------------------------------------------------------
 
 // One line of `length` elements `step` apart; allowed NULL: all.
 static void
-softmax_line(double *y, const double *x, const int64_t *allowed, int64_t length, int64_t step)
+softmax_line(double *y, const double *x, const int64_t *allowed, int64_t length,
+             int64_t step)
 {
-    double top = -INFINITY, sum = 0;
+    double top = -HUGE_VAL, sum = 0;
     for (int64_t k = 0; k < length; k++)
         if ((!allowed || allowed[k * step]) && !(x[k * step] <= top))
             top = x[k * step];
@@ -79,12 +132,12 @@ eval_softmax(Interp *it, const Node *n)
     for (int64_t o = 0; o < v.outer; o++)
         for (int64_t i = 0; i < v.inner; i++) {
             int64_t at = o * v.length * v.inner + i;
-            softmax_line(out(it, n)->f + at, in(it, n, 0)->f + at, mask ? mask + at : NULL,
-                         v.length, v.inner);
+            softmax_line(out(it, n)->f + at, in(it, n, 0)->f + at,
+                         mask ? mask + at : NULL, v.length, v.inner);
         }
 }
 
-// ---- normalisation -------------------------------------------------------------------------------------
+// ---- normalisation ------------------------------------------------------------------
 
 typedef struct Moments {
     double mean, scale; // 1 / sqrt(v + p)
@@ -116,7 +169,8 @@ eval_normalize(Interp *it, const Node *n)
 
 // dx = scale (dy - mean(dy) - y mean(dy y)), without mean(dy) for rms.
 static void
-normalize_back_row(const Node *n, double *dx, const double *x, const double *dy, int64_t width)
+normalize_back_row(const Node *n, double *dx, const double *x, const double *dy,
+                   int64_t width)
 {
     Moments m = moments(n, x, width);
     double sum = 0, dot = 0;
@@ -139,11 +193,11 @@ eval_normalize_back(Interp *it, const Node *n)
 {
     int64_t width = n->shape.dim[n->shape.rank - 1];
     for (int64_t at = 0; width && at < out(it, n)->size; at += width)
-        normalize_back_row(n, out(it, n)->f + at, in(it, n, 0)->f + at, in(it, n, 1)->f + at,
-                           width);
+        normalize_back_row(n, out(it, n)->f + at, in(it, n, 0)->f + at,
+                           in(it, n, 1)->f + at, width);
 }
 
-// ---- rotary positions ----------------------------------------------------------------------------------
+// ---- rotary positions ---------------------------------------------------------------
 
 // Turns lanes a and b of a head.
 static void
@@ -165,7 +219,8 @@ eval_rope(Interp *it, const Node *n)
             if (K % 2)
                 y[K - 1] = x[K - 1];
             for (int64_t k = 0; k < pairs; k++) {
-                double angle = position * pow(n->a.p, -(double)(2 * k) / (double)(2 * pairs));
+                double angle =
+                    position * pow(n->a.p, -(double)(2 * k) / (double)(2 * pairs));
                 if (n->a.adjacent)
                     turn(y, x, 2 * k, 2 * k + 1, angle);
                 else
@@ -174,7 +229,7 @@ eval_rope(Interp *it, const Node *n)
         }
 }
 
-// ---- chance --------------------------------------------------------------------------------------------
+// ---- chance -------------------------------------------------------------------------
 
 // Calls for each element of [R, C] whether it is dropped.
 static void

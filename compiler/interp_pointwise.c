@@ -5,29 +5,29 @@
 #include <math.h>
 
 // x: this element, a: attributes.
-#define UNARY(name, expr)                               \
-    void eval_##name(Interp *it, const Node *n)         \
-    {                                                   \
-        Tensor *y = out(it, n);                         \
-        for (int64_t k = 0; k < y->size; k++) {         \
-            double x = in(it, n, 0)->f[k];              \
-            y->f[k] = expr;                             \
-        }                                               \
+#define UNARY(name, expr)                                                                \
+    void eval_##name(Interp *it, const Node *n)                                          \
+    {                                                                                    \
+        Tensor *y = out(it, n);                                                          \
+        for (int64_t k = 0; k < y->size; k++) {                                          \
+            double x = in(it, n, 0)->f[k];                                               \
+            y->f[k] = expr;                                                              \
+        }                                                                                \
     }
 
 // As UNARY, and the same for integers; unsigned arithmetic wraps.
-#define UNARY_NUMBER(name, expr, iexpr)                 \
-    void eval_##name(Interp *it, const Node *n)         \
-    {                                                   \
-        Tensor *y = out(it, n);                         \
-        for (int64_t k = 0; k < y->size; k++)           \
-            if (n->type == DT_F32) {                    \
-                double x = in(it, n, 0)->f[k];          \
-                y->f[k] = expr;                         \
-            } else {                                    \
-                int64_t x = in(it, n, 0)->i[k];         \
-                y->i[k] = iexpr;                        \
-            }                                           \
+#define UNARY_NUMBER(name, expr, iexpr)                                                  \
+    void eval_##name(Interp *it, const Node *n)                                          \
+    {                                                                                    \
+        Tensor *y = out(it, n);                                                          \
+        for (int64_t k = 0; k < y->size; k++)                                            \
+            if (n->type == DT_F32) {                                                     \
+                double x = in(it, n, 0)->f[k];                                           \
+                y->f[k] = expr;                                                          \
+            } else {                                                                     \
+                int64_t x = in(it, n, 0)->i[k];                                          \
+                y->i[k] = iexpr;                                                         \
+            }                                                                            \
     }
 
 static int64_t
@@ -56,6 +56,24 @@ gelu_grad(double x)
     return 0.5 * (1 + erf(x * M_SQRT1_2)) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
 }
 
+// NaN goes through.
+static double
+clamp_real(double x, const Attr *a)
+{
+    if (x < a->lo)
+        return a->lo;
+    return x > a->hi ? a->hi : x;
+}
+
+// Bounds of integers are whole numbers.
+static int64_t
+clamp_whole(int64_t x, const Attr *a)
+{
+    if ((double)x < a->lo)
+        return (int64_t)a->lo;
+    return (double)x > a->hi ? (int64_t)a->hi : x;
+}
+
 UNARY_NUMBER(neg, -x, wrap_neg(x))
 UNARY_NUMBER(abs, fabs(x), x < 0 ? wrap_neg(x) : x)
 UNARY_NUMBER(sign, (x > 0) - (x < 0), (x > 0) - (x < 0))
@@ -67,7 +85,7 @@ UNARY(sin, sin(x))
 UNARY(cos, cos(x))
 UNARY(tanh, tanh(x))
 UNARY(sigmoid, sigmoid(x))
-UNARY(silu, x * sigmoid(x))
+UNARY(silu, (x) * sigmoid(x))
 UNARY(silu_grad, silu_grad(x))
 UNARY(gelu, 0.5 * x * (1 + erf(x * M_SQRT1_2)))
 UNARY(gelu_grad, gelu_grad(x))
@@ -76,9 +94,7 @@ UNARY(softplus, fmax(x, 0) + log1p(exp(-fabs(x))))
 UNARY(pow, pow(x, n->a.p))
 UNARY(round, rint(x))
 
-// NaN goes through; bounds of integers are whole numbers.
-UNARY_NUMBER(clamp, x < n->a.lo ? n->a.lo : x > n->a.hi ? n->a.hi : x,
-             (double)x < n->a.lo ? (int64_t)n->a.lo : (double)x > n->a.hi ? (int64_t)n->a.hi : x)
+UNARY_NUMBER(clamp, clamp_real(x, &n->a), clamp_whole(x, &n->a))
 
 void
 eval_is_finite(Interp *it, const Node *n)
@@ -133,7 +149,7 @@ eval_detach(Interp *it, const Node *n)
         y->u[k] = in(it, n, 0)->u[k];
 }
 
-// ---- two operands ----------------------------------------------------------------------------------------
+// ---- two operands -------------------------------------------------------------------
 
 static int64_t
 wrap_add(int64_t a, int64_t b)
@@ -164,36 +180,36 @@ floor_mod(int64_t a, int64_t b)
 }
 
 // T is the field of the operands, R of the result.
-#define BINARY_AS(name, operands, T, R, expr)                           \
-    static void name##_##operands(Interp *it, const Node *n)            \
-    {                                                                   \
-        const Tensor *ta = in_as_out(it, n, 0), *tb = in_as_out(it, n, 1); \
-        Tensor *y = out(it, n);                                         \
-        for (int64_t k = 0; k < y->size; k++) {                         \
-            __typeof__(*ta->T) a = ta->T[k], b = tb->T[k];              \
-            y->R[k] = expr;                                             \
-        }                                                               \
+#define BINARY_AS(name, operands, T, R, expr)                                            \
+    static void name##_##operands(Interp *it, const Node *n)                             \
+    {                                                                                    \
+        const Tensor *ta = in_as_out(it, n, 0), *tb = in_as_out(it, n, 1);               \
+        Tensor *y = out(it, n);                                                          \
+        for (int64_t k = 0; k < y->size; k++) {                                          \
+            __typeof__(*ta->T) a = ta->T[k], b = tb->T[k];                               \
+            y->R[k] = expr;                                                              \
+        }                                                                                \
     }
 
-#define BINARY(name, fexpr, iexpr)                                      \
-    BINARY_AS(name, f32, f, f, fexpr)                                   \
-    BINARY_AS(name, i64, i, i, iexpr)                                   \
-    void eval_##name(Interp *it, const Node *n)                         \
-    {                                                                   \
-        (n->type == DT_F32 ? name##_f32 : name##_i64)(it, n);           \
+#define BINARY(name, fexpr, iexpr)                                                       \
+    BINARY_AS(name, f32, f, f, fexpr)                                                    \
+    BINARY_AS(name, i64, i, i, iexpr)                                                    \
+    void eval_##name(Interp *it, const Node *n)                                          \
+    {                                                                                    \
+        (n->type == DT_F32 ? name##_f32 : name##_i64)(it, n);                            \
     }
 
-#define COMPARE(name, expr)                                             \
-    BINARY_AS(name, f32, f, i, expr)                                    \
-    BINARY_AS(name, i64, i, i, expr)                                    \
-    void eval_##name(Interp *it, const Node *n)                         \
-    {                                                                   \
-        (n->in[0]->type == DT_F32 ? name##_f32 : name##_i64)(it, n);    \
+#define COMPARE(name, expr)                                                              \
+    BINARY_AS(name, f32, f, i, expr)                                                     \
+    BINARY_AS(name, i64, i, i, expr)                                                     \
+    void eval_##name(Interp *it, const Node *n)                                          \
+    {                                                                                    \
+        (n->in[0]->type == DT_F32 ? name##_f32 : name##_i64)(it, n);                     \
     }
 
 BINARY(add, a + b, wrap_add(a, b))
 BINARY(sub, a - b, wrap_add(a, wrap_neg(b)))
-BINARY(mul, a * b, wrap_mul(a, b))
+BINARY(mul, a *b, wrap_mul(a, b))
 BINARY(zmul, a == 0 ? 0 : a * b, wrap_mul(a, b))
 BINARY(div, a / b, floor_div(a, b))
 BINARY(floordiv, floor(a / b), floor_div(a, b))
@@ -204,13 +220,14 @@ COMPARE(eq, a == b)
 COMPARE(ne, a != b)
 COMPARE(lt, a < b)
 COMPARE(le, a <= b)
-COMPARE(and, a && b)
-COMPARE(or, a || b)
+COMPARE(and, a != 0 && b != 0)
+COMPARE(or, a != 0 || b != 0)
 
 void
 eval_select(Interp *it, const Node *n)
 {
-    const Tensor *c = in_as_out(it, n, 0), *a = in_as_out(it, n, 1), *b = in_as_out(it, n, 2);
+    const Tensor *c = in_as_out(it, n, 0), *a = in_as_out(it, n, 1),
+                 *b = in_as_out(it, n, 2);
     Tensor *y = out(it, n);
     for (int64_t k = 0; k < y->size; k++)
         y->u[k] = c->i[k] ? a->u[k] : b->u[k];

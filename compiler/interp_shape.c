@@ -70,12 +70,13 @@ eval_expand(Interp *it, const Node *n)
 
 // Copies `count` positions of an axis, from position a of src to position b of dst.
 static void
-copy_axis(uint64_t *dst, AxisView d, int64_t b, const uint64_t *src, AxisView s, int64_t a,
-          int64_t count)
+copy_axis(uint64_t *dst, AxisView d, int64_t b, const uint64_t *src, AxisView s,
+          int64_t a, int64_t count)
 {
     size_t bytes = (size_t)(count * s.inner) * sizeof *dst;
     for (int64_t o = 0; o < s.outer && bytes; o++)
-        memcpy(dst + (o * d.length + b) * d.inner, src + (o * s.length + a) * s.inner, bytes);
+        memcpy(dst + (o * d.length + b) * d.inner, src + (o * s.length + a) * s.inner,
+               bytes);
 }
 
 void
@@ -114,7 +115,8 @@ eval_gather(Interp *it, const Node *n)
     const Tensor *ids = in(it, n, 1);
     d.length = ids->size;
     for (int64_t k = 0; k < ids->size; k++)
-        copy_axis(out(it, n)->u, d, k, in(it, n, 0)->u, s, clamp_index(ids->i[k], s.length), 1);
+        copy_axis(out(it, n)->u, d, k, in(it, n, 0)->u, s,
+                  clamp_index(ids->i[k], s.length), 1);
 }
 
 void
@@ -132,9 +134,10 @@ eval_scatter_add(Interp *it, const Node *n)
         }
 }
 
-// ---- reductions ------------------------------------------------------------------------------------------
+// ---- reductions ---------------------------------------------------------------------
 
-// Walks the operand's elements in C order with the place of the result and the position over the listed axes.
+// Walks the operand's elements in C order with the place of the result and the position
+// over the listed axes.
 typedef struct Fold {
     const Node *n;
     Shape s;
@@ -172,19 +175,20 @@ fold_next(Fold *f)
     }
 }
 
-// Over each element: x the element, y the place of the result, first whether it is the first there.
-#define FOLD(name, field, result, statement)                        \
-    static void name(Interp *it, const Node *n)                     \
-    {                                                               \
-        const Tensor *t = in(it, n, 0);                             \
-        Fold f = fold_begin(n);                                     \
-        for (int64_t k = 0; k < t->size; k++, fold_next(&f)) {      \
-            __typeof__(*t->field) x = t->field[k];                  \
-            __typeof__(*t->result) *y = &out(it, n)->result[f.place]; \
-            bool first = f.position == 0;                           \
-            (void)first;                                            \
-            statement;                                              \
-        }                                                           \
+// Over each element: x the element, y the place of the result, first whether it is the
+// first there.
+#define FOLD(name, field, result, statement)                                             \
+    static void name(Interp *it, const Node *n)                                          \
+    {                                                                                    \
+        const Tensor *t = in(it, n, 0);                                                  \
+        Fold f = fold_begin(n);                                                          \
+        for (int64_t k = 0; k < t->size; k++, fold_next(&f)) {                           \
+            __typeof__(*t->field) x = t->field[k];                                       \
+            __typeof__(*t->result) *y = &out(it, n)->result[f.place];                    \
+            bool first = f.position == 0;                                                \
+            (void)first;                                                                 \
+            statement;                                                                   \
+        }                                                                                \
     }
 
 FOLD(sum_f32, f, f, *y += x)
@@ -240,7 +244,8 @@ eval_argmax(Interp *it, const Node *n)
 {
     const Tensor *t = in(it, n, 0);
     Tensor *y = out(it, n);
-    int64_t *best = arena_array(&it->scratch, int64_t, y->size); // element of the largest so far
+    int64_t *best =
+        arena_array(&it->scratch, int64_t, y->size); // element of the largest so far
     bool f32 = n->in[0]->type == DT_F32;
     Fold f = fold_begin(n);
     for (int64_t k = 0; k < t->size; k++, fold_next(&f)) {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-// ---- leaves --------------------------------------------------------------------------------------------
+// ---- leaves -------------------------------------------------------------------------
 
 void
 eval_input(Interp *it, const Node *n)
@@ -57,7 +57,7 @@ eval_dlogits(Interp *it, const Node *n)
         y->f[k] = it->dlogits.f[k];
 }
 
-// ---- lookups -------------------------------------------------------------------------------------------
+// ---- lookups ------------------------------------------------------------------------
 
 static void
 add_row(const Interp *it, const Node *table, int64_t row, double *y)
@@ -93,7 +93,8 @@ eval_bag_mean(Interp *it, const Node *n)
 {
     const Node *table = n->in[0];
     Shape s = n->in[1]->shape;
-    int64_t bag = s.dim[s.rank - 1], width = table->shape.dim[1], rows = table->shape.dim[0];
+    int64_t bag = s.dim[s.rank - 1], width = table->shape.dim[1],
+            rows = table->shape.dim[0];
     for (int64_t b = 0; b * width < out(it, n)->size; b++) {
         const int64_t *ids = in(it, n, 1)->i + b * bag;
         double *y = out(it, n)->f + b * width;
@@ -106,14 +107,15 @@ eval_bag_mean(Interp *it, const Node *n)
     }
 }
 
-// ---- sinks ---------------------------------------------------------------------------------------------
+// ---- sinks --------------------------------------------------------------------------
 
 void
 eval_acc(Interp *it, const Node *n)
 {
     const Param *p = &it->g->params[n->a.index];
     const Tensor *x = in(it, n, 0);
-    int64_t row = p->shape.rank && p->shape.dim[0] ? shape_size(p->shape) / p->shape.dim[0] : 1;
+    int64_t row =
+        p->shape.rank && p->shape.dim[0] ? shape_size(p->shape) / p->shape.dim[0] : 1;
     double *grad = grad_of(it, (int)n->a.index) + n->a.start * row;
     int64_t skip = p->padding && n->a.start == 0 ? row : 0; // the padding row gets none
     for (int64_t k = skip; k < x->size; k++)

@@ -4,7 +4,7 @@
 
 #define grad_none NULL
 const OpInfo op_info[OP_COUNT] = {
-#define OP(NAME, text, lo, hi, row, flags, shape, gradient, cost, attrs) \
+#define OP(NAME, text, lo, hi, row, flags, shape, gradient, cost, attrs)                 \
     {#text, lo, hi, row, flags, infer_##shape, grad_##gradient, flops_##cost, attrs},
 #include "ops.def"
 #undef OP
@@ -15,27 +15,48 @@ const char *
 op_symbol(Op op)
 {
     switch (op) {
-    case OP_ADD: return "'+'";
-    case OP_SUB: return "'-'";
-    case OP_MUL: return "'*'";
-    case OP_DIV: return "'/'";
-    case OP_FLOORDIV: return "'//'";
-    case OP_MOD: return "'%'";
-    case OP_POW: return "'**'";
-    case OP_EQ: return "'=='";
-    case OP_NE: return "'!='";
-    case OP_LT: return "'<'";
-    case OP_LE: return "'<='";
-    case OP_MATMUL: return "'@'";
-    case OP_NEG: return "unary '-'";
-    case OP_SELECT: return "'if'";
-    case OP_MAX2: return "'max'";
-    case OP_MIN2: return "'min'";
-    case OP_TO_F32: return "'f32'";
-    case OP_TO_I64: return "'i64'";
-    case OP_NORMALIZE: return "'layer_norm' or 'rms_norm'";
-    case OP_BAG_MEAN: return "'embed_bag_mean'";
-    default: break;
+    case OP_ADD:
+        return "'+'";
+    case OP_SUB:
+        return "'-'";
+    case OP_MUL:
+        return "'*'";
+    case OP_DIV:
+        return "'/'";
+    case OP_FLOORDIV:
+        return "'//'";
+    case OP_MOD:
+        return "'%'";
+    case OP_POW:
+        return "'**'";
+    case OP_EQ:
+        return "'=='";
+    case OP_NE:
+        return "'!='";
+    case OP_LT:
+        return "'<'";
+    case OP_LE:
+        return "'<='";
+    case OP_MATMUL:
+        return "'@'";
+    case OP_NEG:
+        return "unary '-'";
+    case OP_SELECT:
+        return "'if'";
+    case OP_MAX2:
+        return "'max'";
+    case OP_MIN2:
+        return "'min'";
+    case OP_TO_F32:
+        return "'f32'";
+    case OP_TO_I64:
+        return "'i64'";
+    case OP_NORMALIZE:
+        return "'layer_norm' or 'rms_norm'";
+    case OP_BAG_MEAN:
+        return "'embed_bag_mean'";
+    default:
+        break;
     }
     static const char *const quoted[OP_COUNT] = {
 #define OP(NAME, text, ...) "'" #text "'",
@@ -92,7 +113,8 @@ need_axis(Graph *g, const Node *n, int rank)
 {
     if (n->a.axis >= 0 && n->a.axis < rank)
         return true;
-    return op_error(g, n, "has no axis %lld in a tensor of rank %d", (long long)n->a.axis, rank);
+    return op_error(g, n, "has no axis %lld in a tensor of rank %d", (long long)n->a.axis,
+                    rank);
 }
 
 bool
@@ -127,7 +149,7 @@ row_count(Shape s)
     return n;
 }
 
-// ---- costs that many rows share ----------------------------------------------------------------------
+// ---- costs that many rows share -----------------------------------------------------
 
 double
 flops_zero(const Node *n)
@@ -150,7 +172,7 @@ flops_operand(const Node *n)
     return n->in[0]->type == DT_F32 ? (double)shape_size(n->in[0]->shape) : 0;
 }
 
-// ---- leaves --------------------------------------------------------------------------------------------
+// ---- leaves -------------------------------------------------------------------------
 
 bool
 infer_input(Graph *g, Node *n)

@@ -6,16 +6,17 @@
 #include "graph.h"
 
 // The rules that ops.def names. A rule used by several rows is declared several times.
-#define OP(NAME, text, lo, hi, row, flags, shape, gradient, cost, attrs) \
-    bool infer_##shape(Graph *g, Node *n);                              \
-    void grad_##gradient(Grad *gr, Node *n, Node *dy);                  \
+#define OP(NAME, text, lo, hi, row, flags, shape, gradient, cost, attrs)                 \
+    bool infer_##shape(Graph *g, Node *n);                                               \
+    void grad_##gradient(Grad *gr, Node *n, Node *dy);                                   \
     double flops_##cost(const Node *n);
 #include "ops.def"
 #undef OP
 
 // ops.c
 // Reports "'exp' ..." at the node's place and gives false.
-bool op_error(Graph *g, const Node *n, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+bool op_error(Graph *g, const Node *n, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 // "f32[3, 4]" of operand k.
 const char *in_text(Graph *g, const Node *n, int k);
 bool is_number(const Node *x); // f32 or i64
@@ -33,7 +34,8 @@ int64_t row_count(Shape s);
 
 // differentiate.c, for gradient rules
 Graph *grad_graph(Grad *gr);
-// Whether operand k leads to a trainable parameter; a rule need not build an adjoint that is not wanted.
+// Whether operand k leads to a trainable parameter; a rule need not build an adjoint that
+// is not wanted.
 bool grad_wants(const Grad *gr, const Node *n, int k);
 // Adds d to the adjoint of operand k. d may have the broadcast shape: it is summed down.
 void grad_add(Grad *gr, Node *n, int k, Node *d);

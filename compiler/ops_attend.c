@@ -15,8 +15,9 @@ need_mask(Graph *g, const Node *n, const Mask *m, int extra)
         int k = (int)m->value + extra;
         const Node *t = n->in[k];
         if (t->type == DT_F32 || t->shape.rank != m->n_kids)
-            return op_error(g, n, "needs a mask of booleans and integers of rank 0 or 1, found %s",
-                            in_text(g, n, k));
+            return op_error(
+                g, n, "needs a mask of booleans and integers of rank 0 or 1, found %s",
+                in_text(g, n, k));
         if (shape_size(t->shape) == 0)
             return op_error(g, n, "has a mask that reads an empty %s", in_text(g, n, k));
     }
@@ -40,7 +41,8 @@ need_attention(Graph *g, Node *n, int extra)
     for (int k = 0; ok && k < q.rank - 2; k++)
         ok = q.dim[k] == key.dim[k];
     if (!ok)
-        return op_error(g, n, "needs q [.., T, D] and k, v [.., S, D], found %s, %s and %s",
+        return op_error(g, n,
+                        "needs q [.., T, D] and k, v [.., S, D], found %s, %s and %s",
                         in_text(g, n, 0), in_text(g, n, 1), in_text(g, n, 2));
     if (n->a.heads < 1 || q.dim[q.rank - 1] % n->a.heads)
         return op_error(g, n, "cannot cut %s into %lld heads", in_text(g, n, 0),
@@ -100,7 +102,7 @@ infer_part(Graph *g, Node *n)
     return true;
 }
 
-// ---- masks ---------------------------------------------------------------------------------------------
+// ---- masks --------------------------------------------------------------------------
 
 static int64_t
 clamped(int64_t k, int64_t n)
@@ -131,21 +133,36 @@ apply(MaskKind kind, int64_t a, int64_t b)
     switch (kind) {
     case MASK_ADD:
     case MASK_SUB:
-    case MASK_MUL: return wrap(kind, a, b);
-    case MASK_FLOORDIV: return floor_div(a, b);
-    case MASK_MOD: return b == 0 ? 0 : wrap(MASK_SUB, a, wrap(MASK_MUL, floor_div(a, b), b));
-    case MASK_NEG: return wrap(MASK_SUB, 0, a);
-    case MASK_ABS: return a < 0 ? wrap(MASK_SUB, 0, a) : a;
-    case MASK_MIN: return b < a ? b : a;
-    case MASK_MAX: return b > a ? b : a;
-    case MASK_EQ: return a == b;
-    case MASK_NE: return a != b;
-    case MASK_LT: return a < b;
-    case MASK_LE: return a <= b;
-    case MASK_GT: return a > b;
-    case MASK_GE: return a >= b;
-    case MASK_NOT: return !a;
-    default: die("mask kind %d", (int)kind);
+    case MASK_MUL:
+        return wrap(kind, a, b);
+    case MASK_FLOORDIV:
+        return floor_div(a, b);
+    case MASK_MOD:
+        return b == 0 ? 0 : wrap(MASK_SUB, a, wrap(MASK_MUL, floor_div(a, b), b));
+    case MASK_NEG:
+        return wrap(MASK_SUB, 0, a);
+    case MASK_ABS:
+        return a < 0 ? wrap(MASK_SUB, 0, a) : a;
+    case MASK_MIN:
+        return b < a ? b : a;
+    case MASK_MAX:
+        return b > a ? b : a;
+    case MASK_EQ:
+        return a == b;
+    case MASK_NE:
+        return a != b;
+    case MASK_LT:
+        return a < b;
+    case MASK_LE:
+        return a <= b;
+    case MASK_GT:
+        return a > b;
+    case MASK_GE:
+        return a >= b;
+    case MASK_NOT:
+        return !a;
+    default:
+        die("mask kind %d", (int)kind);
     }
 }
 
@@ -154,15 +171,24 @@ mask_value(const Mask *m, int64_t i, int64_t j, mask_reader *tensor, void *arg)
 {
 #define KID(k) mask_value(m->kid[k], i, j, tensor, arg)
     switch (m->kind) {
-    case MASK_INT: return m->value;
-    case MASK_I: return i;
-    case MASK_J: return j;
-    case MASK_LIST: return m->list[clamped(KID(0), m->n_list)];
-    case MASK_TENSOR: return tensor(arg, m->value, m->n_kids ? KID(0) : 0);
-    case MASK_IF: return KID(0) ? KID(1) : KID(2);
-    case MASK_AND: return KID(0) && KID(1);
-    case MASK_OR: return KID(0) || KID(1);
-    default: return apply(m->kind, KID(0), m->n_kids > 1 ? KID(1) : 0);
+    case MASK_INT:
+        return m->value;
+    case MASK_I:
+        return i;
+    case MASK_J:
+        return j;
+    case MASK_LIST:
+        return m->list[clamped(KID(0), m->n_list)];
+    case MASK_TENSOR:
+        return tensor(arg, m->value, m->n_kids ? KID(0) : 0);
+    case MASK_IF:
+        return KID(0) ? KID(1) : KID(2);
+    case MASK_AND:
+        return KID(0) && KID(1);
+    case MASK_OR:
+        return KID(0) || KID(1);
+    default:
+        return apply(m->kind, KID(0), m->n_kids > 1 ? KID(1) : 0);
     }
 #undef KID
 }
@@ -189,13 +215,19 @@ static Known
 known_value(const Mask *m, int64_t i, int64_t j)
 {
     switch (m->kind) {
-    case MASK_INT: return (Known){true, m->value};
-    case MASK_I: return (Known){true, i};
-    case MASK_J: return (Known){true, j};
-    case MASK_TENSOR: return (Known){false, 0};
+    case MASK_INT:
+        return (Known){true, m->value};
+    case MASK_I:
+        return (Known){true, i};
+    case MASK_J:
+        return (Known){true, j};
+    case MASK_TENSOR:
+        return (Known){false, 0};
     case MASK_AND:
-    case MASK_OR: return known_logic(m, i, j);
-    default: break;
+    case MASK_OR:
+        return known_logic(m, i, j);
+    default:
+        break;
     }
     Known a = known_value(m->kid[0], i, j);
     if (m->kind == MASK_IF) {
@@ -235,7 +267,8 @@ mask_pairs(const Node *n)
     return batch * pairs;
 }
 
-// Two products of width D over the pairs, and the softmax (five operations a pair and head).
+// Two products of width D over the pairs, and the softmax (five operations a pair and
+// head).
 double
 flops_attend(const Node *n)
 {

@@ -33,7 +33,8 @@ void
 grad_dropout(Grad *gr, Node *n, Node *dy)
 {
     Node *in[] = {dy, n->n_in > 1 ? n->in[1] : NULL};
-    grad_add(gr, n, 0, graph_add(grad_graph(gr), OP_DROPOUT, in, n->n_in, n->a, n->place));
+    grad_add(gr, n, 0,
+             graph_add(grad_graph(gr), OP_DROPOUT, in, n->n_in, n->a, n->place));
 }
 
 bool

@@ -2,7 +2,7 @@
 
 #include "ops.h"
 
-// ---- products ------------------------------------------------------------------------------------------
+// ---- products -----------------------------------------------------------------------
 
 static int64_t
 from_end(Shape s, int k)
@@ -14,19 +14,23 @@ bool
 infer_matmul(Graph *g, Node *n)
 {
     if (n->in[0]->type != DT_F32 || n->in[1]->type != DT_F32)
-        return op_error(g, n, "needs f32, found %s and %s", in_text(g, n, 0), in_text(g, n, 1));
+        return op_error(g, n, "needs f32, found %s and %s", in_text(g, n, 0),
+                        in_text(g, n, 1));
     n->type = DT_F32;
     Shape a = n->in[0]->shape, b = n->in[1]->shape;
     bool ok = a.rank >= 2 && b.rank >= 2 && (b.rank == 2 || b.rank == a.rank);
     for (int k = 0; ok && b.rank > 2 && k < a.rank - 2; k++)
         ok = a.dim[k] == b.dim[k];
     if (!ok)
-        return op_error(g, n, "needs matrices with equal leading extents, found %s and %s",
+        return op_error(g, n,
+                        "needs matrices with equal leading extents, found %s and %s",
                         in_text(g, n, 0), in_text(g, n, 1));
-    int64_t inner_a = from_end(a, n->a.ta ? 2 : 1), inner_b = from_end(b, n->a.tb ? 1 : 2);
+    int64_t inner_a = from_end(a, n->a.ta ? 2 : 1),
+            inner_b = from_end(b, n->a.tb ? 1 : 2);
     if (inner_a != inner_b)
-        return op_error(g, n, "needs equal inner sizes, found %s%s and %s%s", in_text(g, n, 0),
-                        n->a.ta ? "'" : "", in_text(g, n, 1), n->a.tb ? "'" : "");
+        return op_error(g, n, "needs equal inner sizes, found %s%s and %s%s",
+                        in_text(g, n, 0), n->a.ta ? "'" : "", in_text(g, n, 1),
+                        n->a.tb ? "'" : "");
     n->shape = a;
     n->shape.dim[a.rank - 2] = from_end(a, n->a.ta ? 1 : 2);
     n->shape.dim[a.rank - 1] = from_end(b, n->a.tb ? 2 : 1);
@@ -73,8 +77,8 @@ grad_left(Grad *gr, Node *n, Node *dy)
     grad_add(gr, n, 0, d);
 }
 
-// With one matrix b for all leading axes of a: the rows of all of them form one product, unless a is read
-// transposed; then the products are summed.
+// With one matrix b for all leading axes of a: the rows of all of them form one product,
+// unless a is read transposed; then the products are summed.
 static void
 grad_right(Grad *gr, Node *n, Node *dy)
 {
@@ -104,7 +108,7 @@ grad_matmul(Grad *gr, Node *n, Node *dy)
         grad_right(gr, n, dy);
 }
 
-// ---- softmax -------------------------------------------------------------------------------------------
+// ---- softmax ------------------------------------------------------------------------
 
 bool
 infer_softmax(Graph *g, Node *n)
@@ -119,8 +123,8 @@ infer_softmax(Graph *g, Node *n)
     if (!need_type(g, n, 1, DT_BOOL))
         return false;
     if (!shape_broadcast(n->shape, n->in[1]->shape, &s) || !shape_equal(s, n->shape))
-        return op_error(g, n, "needs a mask that broadcasts to %s, found %s", in_text(g, n, 0),
-                        in_text(g, n, 1));
+        return op_error(g, n, "needs a mask that broadcasts to %s, found %s",
+                        in_text(g, n, 0), in_text(g, n, 1));
     return true;
 }
 
@@ -142,7 +146,7 @@ grad_softmax(Grad *gr, Node *n, Node *dy)
     grad_add(gr, n, 0, graph_binary(g, OP_ZMUL, centred, n, n->place));
 }
 
-// ---- normalisation -------------------------------------------------------------------------------------
+// ---- normalisation ------------------------------------------------------------------
 
 bool
 infer_normalize(Graph *g, Node *n)
@@ -156,7 +160,8 @@ infer_normalize(Graph *g, Node *n)
     return true;
 }
 
-// Mean (layer), squares and their sum, scale: each about one or two operations an element.
+// Mean (layer), squares and their sum, scale: each about one or two operations an
+// element.
 double
 flops_normalize(const Node *n)
 {
@@ -183,17 +188,18 @@ grad_normalize(Grad *gr, Node *n, Node *dy)
     grad_add(gr, n, 0, graph_add(grad_graph(gr), OP_NORMALIZE_BACK, in, 2, a, n->place));
 }
 
-// ---- rotary positions ----------------------------------------------------------------------------------
+// ---- rotary positions ---------------------------------------------------------------
 
 bool
 infer_rope(Graph *g, Node *n)
 {
-    if (!need_type(g, n, 0, DT_F32) || !need_rank(g, n, 0, 2) || !need_type(g, n, 1, DT_I64))
+    if (!need_type(g, n, 0, DT_F32) || !need_rank(g, n, 0, 2) ||
+        !need_type(g, n, 1, DT_I64))
         return false;
     Shape x = n->in[0]->shape, p = n->in[1]->shape;
     if (p.rank != 1 || p.dim[0] != x.dim[0])
-        return op_error(g, n, "needs a position for each row, found %s and %s", in_text(g, n, 0),
-                        in_text(g, n, 1));
+        return op_error(g, n, "needs a position for each row, found %s and %s",
+                        in_text(g, n, 0), in_text(g, n, 1));
     if (n->a.heads < 1 || x.dim[1] % n->a.heads)
         return op_error(g, n, "cannot cut %s into %lld heads", in_text(g, n, 0),
                         (long long)n->a.heads);

@@ -22,8 +22,10 @@ infer_bucketize(Graph *g, Node *n)
         return op_error(g, n, "needs bounds of the type of %s", in_text(g, n, 0));
     for (int64_t k = 1; k < c->n; k++)
         if (c->f ? !(c->f[k - 1] <= c->f[k]) : c->i[k - 1] > c->i[k])
-            return op_error(g, n, "needs ascending bounds, bound %lld is smaller than the one "
-                            "before it", (long long)k);
+            return op_error(g, n,
+                            "needs ascending bounds, bound %lld is smaller than the one "
+                            "before it",
+                            (long long)k);
     n->type = DT_I64;
     n->shape = n->in[0]->shape;
     return true;
@@ -32,12 +34,13 @@ infer_bucketize(Graph *g, Node *n)
 bool
 infer_unique_last(Graph *g, Node *n)
 {
-    if (!need_type(g, n, 0, DT_I64) || !need_rank(g, n, 0, 2) || !need_type(g, n, 1, DT_BOOL))
+    if (!need_type(g, n, 0, DT_I64) || !need_rank(g, n, 0, 2) ||
+        !need_type(g, n, 1, DT_BOOL))
         return false;
     Shape active = n->in[1]->shape;
     if (active.rank != 1 || active.dim[0] != n->in[0]->shape.dim[1])
-        return op_error(g, n, "needs i64[F, L] and bool[L], found %s and %s", in_text(g, n, 0),
-                        in_text(g, n, 1));
+        return op_error(g, n, "needs i64[F, L] and bool[L], found %s and %s",
+                        in_text(g, n, 0), in_text(g, n, 1));
     n->type = DT_BOOL;
     n->shape = active;
     return true;

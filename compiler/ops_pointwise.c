@@ -1,11 +1,11 @@
 // ops_pointwise.c - elementwise operations: types, broadcasting, gradients.
 //
-// A gradient rule multiplies the adjoint by a factor with zmul, which is zero where the adjoint is zero
-// whatever the factor is: what a select dropped stays dropped behind it.
+// A gradient rule multiplies the adjoint by a factor with zmul, which is zero where the
+// adjoint is zero whatever the factor is: what a select dropped stays dropped behind it.
 
 #include "ops.h"
 
-// ---- shapes ------------------------------------------------------------------------------------------
+// ---- shapes -------------------------------------------------------------------------
 
 bool
 infer_same(Graph *g, Node *n)
@@ -70,7 +70,8 @@ broadcast_all(Graph *g, Node *n, int first)
     for (int k = first + 1; k < n->n_in; k++)
         if (!shape_broadcast(s, n->in[k]->shape, &s))
             return op_error(g, n, "cannot broadcast %s with %s",
-                            in_text(g, n, k == first + 1 ? first : k - 1), in_text(g, n, k));
+                            in_text(g, n, k == first + 1 ? first : k - 1),
+                            in_text(g, n, k));
     n->shape = s;
     return need_shape(g, n, s);
 }
@@ -99,7 +100,8 @@ bool
 infer_two_f32(Graph *g, Node *n)
 {
     if (n->in[0]->type != DT_F32 || n->in[1]->type != DT_F32)
-        return op_error(g, n, "needs f32, found %s and %s", in_text(g, n, 0), in_text(g, n, 1));
+        return op_error(g, n, "needs f32, found %s and %s", in_text(g, n, 0),
+                        in_text(g, n, 1));
     n->type = DT_F32;
     return broadcast_all(g, n, 0);
 }
@@ -108,7 +110,8 @@ bool
 infer_two_bools(Graph *g, Node *n)
 {
     if (n->in[0]->type != DT_BOOL || n->in[1]->type != DT_BOOL)
-        return op_error(g, n, "needs bool, found %s and %s", in_text(g, n, 0), in_text(g, n, 1));
+        return op_error(g, n, "needs bool, found %s and %s", in_text(g, n, 0),
+                        in_text(g, n, 1));
     n->type = DT_BOOL;
     return broadcast_all(g, n, 0);
 }
@@ -137,7 +140,7 @@ infer_select(Graph *g, Node *n)
     return broadcast_all(g, n, 0);
 }
 
-// ---- gradients of one operand ----------------------------------------------------------------------------
+// ---- gradients of one operand -------------------------------------------------------
 
 static Node *
 one(Graph *g, Op op, Node *x, const Node *n)
@@ -288,7 +291,7 @@ grad_clamp(Grad *gr, Node *n, Node *dy)
     grad_add(gr, n, 0, graph_select(g, inside, dy, number(g, 0, n), n->place));
 }
 
-// ---- gradients of two operands ---------------------------------------------------------------------------
+// ---- gradients of two operands ------------------------------------------------------
 
 void
 grad_add_op(Grad *gr, Node *n, Node *dy)

@@ -110,7 +110,8 @@ to_first(Grad *gr, Node *n, Node *key, Node *dy)
     Node *at = graph_reduce(g, OP_ARGMAX, key, n->a.list, n->a.n_list, true, n->place);
     Node *here = graph_binary(g, OP_EQ, at, positions(g, n), n->place);
     Node *kept = graph_reshape(g, dy, kept_shape(n), n->place);
-    grad_add(gr, n, 0, graph_select(g, here, kept, graph_scalar(g, 0, n->place), n->place));
+    grad_add(gr, n, 0,
+             graph_select(g, here, kept, graph_scalar(g, 0, n->place), n->place));
 }
 
 void

@@ -1,4 +1,5 @@
-// ops_shape.c - operations that move values: reshape, permute, expand, slice, pad, concat, gather.
+// ops_shape.c - operations that move values: reshape, permute, expand, slice, pad,
+// concat, gather.
 
 #include "ops.h"
 
@@ -11,8 +12,8 @@ infer_reshape(Graph *g, Node *n)
         return false;
     if (shape_size(n->shape) == shape_size(n->in[0]->shape))
         return true;
-    return op_error(g, n, "needs equally many elements, found %s for %s", in_text(g, n, 0),
-                    shape_text(g->mem, n->type, n->shape));
+    return op_error(g, n, "needs equally many elements, found %s for %s",
+                    in_text(g, n, 0), shape_text(g->mem, n->type, n->shape));
 }
 
 void
@@ -30,7 +31,8 @@ infer_permute(Graph *g, Node *n)
         if (n->a.list[k] >= 0 && n->a.list[k] < s.rank)
             seen |= 1 << n->a.list[k];
     if (n->a.n_list != s.rank || seen != (1 << s.rank) - 1)
-        return op_error(g, n, "needs each of the %d axes of %s once", s.rank, in_text(g, n, 0));
+        return op_error(g, n, "needs each of the %d axes of %s once", s.rank,
+                        in_text(g, n, 0));
     n->type = n->in[0]->type;
     n->shape.rank = s.rank;
     for (int k = 0; k < s.rank; k++)
@@ -77,9 +79,9 @@ infer_slice(Graph *g, Node *n)
     n->shape = n->in[0]->shape;
     int64_t *dim = &n->shape.dim[n->a.axis];
     if (n->a.start < 0 || n->a.count < 0 || n->a.start > *dim - n->a.count)
-        return op_error(g, n, "[%lld:%lld] lies outside axis %lld of %s", (long long)n->a.start,
-                        (long long)(n->a.start + n->a.count), (long long)n->a.axis,
-                        in_text(g, n, 0));
+        return op_error(g, n, "[%lld:%lld] lies outside axis %lld of %s",
+                        (long long)n->a.start, (long long)(n->a.start + n->a.count),
+                        (long long)n->a.axis, in_text(g, n, 0));
     *dim = n->a.count;
     return true;
 }
@@ -102,8 +104,8 @@ infer_pad(Graph *g, Node *n)
     n->shape = n->in[0]->shape;
     int64_t *dim = &n->shape.dim[n->a.axis];
     if (n->a.start < 0 || n->a.start > n->a.count - *dim)
-        return op_error(g, n, "cannot put %s at %lld of an axis of %lld", in_text(g, n, 0),
-                        (long long)n->a.start, (long long)n->a.count);
+        return op_error(g, n, "cannot put %s at %lld of an axis of %lld",
+                        in_text(g, n, 0), (long long)n->a.start, (long long)n->a.count);
     *dim = n->a.count;
     return need_shape(g, n, n->shape);
 }
@@ -130,8 +132,10 @@ infer_concat(Graph *g, Node *n)
         for (int d = 0; ok && d < s.rank; d++)
             ok = d == axis || t.dim[d] == s.dim[d];
         if (!ok)
-            return op_error(g, n, "along axis %d needs equal types and other extents, found %s "
-                            "and %s", axis, in_text(g, n, 0), in_text(g, n, k));
+            return op_error(g, n,
+                            "along axis %d needs equal types and other extents, found %s "
+                            "and %s",
+                            axis, in_text(g, n, 0), in_text(g, n, k));
         s.dim[axis] += t.dim[axis];
     }
     n->type = n->in[0]->type;
@@ -146,8 +150,9 @@ grad_concat(Grad *gr, Node *n, Node *dy)
     for (int k = 0; k < n->n_in; k++) {
         int64_t count = n->in[k]->shape.dim[n->a.axis];
         if (grad_wants(gr, n, k))
-            grad_add(gr, n, k,
-                     graph_slice(grad_graph(gr), dy, (int)n->a.axis, at, count, n->place));
+            grad_add(
+                gr, n, k,
+                graph_slice(grad_graph(gr), dy, (int)n->a.axis, at, count, n->place));
         at += count;
     }
 }

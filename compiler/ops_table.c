@@ -69,7 +69,7 @@ grad_bag_mean(Grad *gr, Node *n, Node *dy)
         grad_table(gr, n, 0, OP_ACC_BAG, dy, n->in[1]);
 }
 
-// ---- sinks ---------------------------------------------------------------------------------------------
+// ---- sinks --------------------------------------------------------------------------
 
 static const Param *
 sink_param(Graph *g, const Node *n)
@@ -82,8 +82,8 @@ sink_param(Graph *g, const Node *n)
 static bool
 misfit(Graph *g, const Node *n, const Param *p)
 {
-    return op_error(g, n, "cannot add %s to the gradient of '%s' %s", in_text(g, n, 0), p->name,
-                    shape_text(g->mem, DT_F32, p->shape));
+    return op_error(g, n, "cannot add %s to the gradient of '%s' %s", in_text(g, n, 0),
+                    p->name, shape_text(g->mem, DT_F32, p->shape));
 }
 
 bool

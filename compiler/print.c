@@ -1,7 +1,7 @@
 // print.c - the graph as stable text, one line a node.
 //
 //     %12 = matmul %3 %7 tb : f32[52, 64]  # h blocks.0 onetrans.pcvr:41
-//     acc %40 blocks.0.out.weight use=0 : f32[64, 64]  # backward blocks.0 onetrans.pcvr:33
+//     acc %40 out.weight use=0 start=0 : f32[64, 64]  # backward blocks.0 toy.pcvr:33
 
 #include <inttypes.h>
 #include <math.h>
@@ -70,7 +70,7 @@ print_shape(FILE *f, Shape s)
     fputc(']', f);
 }
 
-// ---- masks ---------------------------------------------------------------------------------------------
+// ---- masks --------------------------------------------------------------------------
 
 static const char *
 infix(MaskKind kind)
@@ -78,7 +78,7 @@ infix(MaskKind kind)
     static const char *const text[] = {
         [MASK_ADD] = "+", [MASK_SUB] = "-", [MASK_MUL] = "*", [MASK_FLOORDIV] = "//",
         [MASK_MOD] = "%", [MASK_EQ] = "==", [MASK_NE] = "!=", [MASK_LT] = "<",
-        [MASK_LE] = "<=", [MASK_GT] = ">", [MASK_GE] = ">=", [MASK_AND] = "and",
+        [MASK_LE] = "<=", [MASK_GT] = ">",  [MASK_GE] = ">=", [MASK_AND] = "and",
         [MASK_OR] = "or", [MASK_IF] = NULL,
     };
     return text[kind];
@@ -91,22 +91,41 @@ mask_add(Arena *a, Text *t, const Mask *m, bool inner)
     if (inner && (op || m->kind == MASK_IF))
         text_add(a, t, "(");
     switch (m->kind) {
-    case MASK_INT: text_add(a, t, "%" PRId64, m->value); break;
-    case MASK_I: text_add(a, t, "i"); break;
-    case MASK_J: text_add(a, t, "j"); break;
-    case MASK_TENSOR: text_add(a, t, "in%" PRId64, m->value); break;
-    case MASK_NEG: text_add(a, t, "-"); break;
-    case MASK_NOT: text_add(a, t, "not "); break;
-    case MASK_ABS: text_add(a, t, "abs"); break;
-    case MASK_MIN: text_add(a, t, "min"); break;
-    case MASK_MAX: text_add(a, t, "max"); break;
+    case MASK_INT:
+        text_add(a, t, "%" PRId64, m->value);
+        break;
+    case MASK_I:
+        text_add(a, t, "i");
+        break;
+    case MASK_J:
+        text_add(a, t, "j");
+        break;
+    case MASK_TENSOR:
+        text_add(a, t, "in%" PRId64, m->value);
+        break;
+    case MASK_NEG:
+        text_add(a, t, "-");
+        break;
+    case MASK_NOT:
+        text_add(a, t, "not ");
+        break;
+    case MASK_ABS:
+        text_add(a, t, "abs");
+        break;
+    case MASK_MIN:
+        text_add(a, t, "min");
+        break;
+    case MASK_MAX:
+        text_add(a, t, "max");
+        break;
     case MASK_LIST:
         text_add(a, t, "(");
         for (int64_t k = 0; k < m->n_list; k++)
             text_add(a, t, "%s%" PRId64, k ? ", " : "", m->list[k]);
         text_add(a, t, ")");
         break;
-    default: break;
+    default:
+        break;
     }
     static const char *const words[] = {"if ", " then ", " else "};
     bool call = m->kind == MASK_ABS || m->kind == MASK_MIN || m->kind == MASK_MAX;
@@ -134,7 +153,7 @@ mask_text(Arena *a, const Mask *m)
     return t.v;
 }
 
-// ---- attributes ----------------------------------------------------------------------------------------
+// ---- attributes ---------------------------------------------------------------------
 
 static void
 print_int(FILE *f, const char *name, int64_t v)
@@ -166,7 +185,11 @@ static void
 print_attr(const Graph *g, const Node *n, const char *name, FILE *f)
 {
     const Attr *a = &n->a;
-    const struct { const char *name; int64_t v; bool always; } integers[] = {
+    const struct {
+        const char *name;
+        int64_t v;
+        bool always;
+    } integers[] = {
         {"axis", a->axis, true},        {"start", a->start, true},
         {"count", a->count, true},      {"use", a->use, true},
         {"heads", a->heads, true},      {"site", a->site, false},
@@ -174,8 +197,12 @@ print_attr(const Graph *g, const Node *n, const char *name, FILE *f)
         {"q_first", a->q_first, false}, {"q_rows", a->q_rows, false},
         {"k_first", a->k_first, false}, {"k_rows", a->k_rows, false},
     };
-    const struct { const char *name; bool v; } flags[] = {
-        {"ta", a->ta}, {"tb", a->tb}, {"keep", a->keep}, {"adjacent", a->adjacent},
+    const struct {
+        const char *name;
+        bool v;
+    } flags[] = {
+        {"ta", a->ta},           {"tb", a->tb},
+        {"keep", a->keep},       {"adjacent", a->adjacent},
         {"inverse", a->inverse},
     };
     for (size_t k = 0; k < sizeof integers / sizeof *integers; k++)

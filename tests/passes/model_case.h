@@ -31,7 +31,7 @@ model_case_root(char *room, size_t n, bool *all)
 
 // One case, elaborated.
 typedef struct ModelCase {
-    char name[128], dir[1024];
+    char name[128], dir[1400];
     json_t *json; // case.json
     Mem mem;
     Diag diag;
@@ -42,7 +42,7 @@ typedef struct ModelCase {
 static inline void
 model_case_elaborate(ModelCase *c, const char *model, const char *models_dir)
 {
-    char path[1100];
+    char path[1500];
     DataError error = {{0}};
     snprintf(path, sizeof path, "%s/schema.json", c->dir);
     c->schema = schema_read(path, &error);
@@ -73,7 +73,7 @@ model_case_load(ModelCase *c, const char *root, const char *model, const char *n
     snprintf(c->dir, sizeof c->dir, "%s/%s/%s", root, model, name);
     mem_init(&c->mem);
     diag_init(&c->diag, &c->mem);
-    char path[1100];
+    char path[1500];
     snprintf(path, sizeof path, "%s/case.json", c->dir);
     c->json = json_load_file(path, 0, NULL);
     if (!c->json)
@@ -105,7 +105,7 @@ model_cases_walk(const char *root, bool (*check)(ModelCase *), int *failed)
     int n_cases = 0;
     *failed = 0;
     for (size_t m = 0; m < sizeof model_names / sizeof *model_names; m++) {
-        char path[1100], *names[64];
+        char path[1500], *names[64];
         int n = 0;
         snprintf(path, sizeof path, "%s/%s", root, model_names[m]);
         DIR *d = opendir(path);

@@ -1,4 +1,5 @@
-// random_graph.h - seeded random graphs of small shapes, with parameters, tables, inputs and block calls.
+// random_graph.h - seeded random graphs of small shapes, with parameters, tables, inputs
+// and block calls.
 //
 //     RandomGraph r;
 //     random_graph(&r, seed, 0);
@@ -9,9 +10,9 @@
 //     ...
 //     random_graph_free(&r);
 //
-// The same seed gives the same graph and values. Parameters are floats, so that a compiled module can be given
-// the same. RANDOM_SMOOTH leaves out whatever has kinks or jumps, for finite differences; RANDOM_PLAIN leaves
-// out chance.
+// The same seed gives the same graph and values. Parameters are floats, so that a
+// compiled module can be given the same. RANDOM_SMOOTH leaves out whatever has kinks or
+// jumps, for finite differences; RANDOM_PLAIN leaves out chance.
 
 #ifndef RANDOM_GRAPH_H
 #define RANDOM_GRAPH_H
@@ -22,7 +23,15 @@
 #include "passes.h"
 
 enum { RANDOM_SMOOTH = 1, RANDOM_PLAIN = 2 };
-enum { RG_POOL = 512, RG_SAMPLES = 3, RG_ACTIONS = 3, RG_L = 7, RG_F = 3, RG_INTS = 6, RG_DENSE = 5 };
+enum {
+    RG_POOL = 512,
+    RG_SAMPLES = 3,
+    RG_ACTIONS = 3,
+    RG_L = 7,
+    RG_F = 3,
+    RG_INTS = 6,
+    RG_DENSE = 5
+};
 
 typedef struct RandomGraph {
     Mem mem;
@@ -34,13 +43,13 @@ typedef struct RandomGraph {
     pcvr_batch batch;
     Node *f[RG_POOL]; // f32 values so far, rank 0 to 3
     int n_f;
-    Node *rows[2]; // two matrices [RG_L, 8] of events, always at hand
+    Node *rows[2];              // two matrices [RG_L, 8] of events, always at hand
     Node *length, *times, *pad; // i64, i64[RG_L], bool[RG_L]
 } RandomGraph;
 
 static const double random_dlogits[RG_ACTIONS] = {0.7, -1.1, 0.4};
 
-// ---- numbers ---------------------------------------------------------------------------------------------
+// ---- numbers ------------------------------------------------------------------------
 
 static inline uint64_t
 rg_bits(RandomGraph *r)
@@ -65,7 +74,7 @@ rg_real(RandomGraph *r)
     return (double)(float)((double)(rg_bits(r) >> 40) / 8388608.0 - 1.0);
 }
 
-// ---- building --------------------------------------------------------------------------------------------
+// ---- building -----------------------------------------------------------------------
 
 static inline Place
 rg_place(void)
@@ -144,13 +153,13 @@ rg_pick(RandomGraph *r, int rank)
     return graph_reshape(r->g, m, rg_shape(3, RG_L, 2, 4), rg_place());
 }
 
-// ---- one random operation each ---------------------------------------------------------------------------
+// ---- one random operation each ------------------------------------------------------
 
 static inline Node *
 rg_pointwise(RandomGraph *r)
 {
-    static const Op smooth[] = {OP_NEG, OP_SIN, OP_COS, OP_TANH, OP_SIGMOID, OP_SILU, OP_GELU,
-                                OP_SOFTPLUS};
+    static const Op smooth[] = {OP_NEG,     OP_SIN,  OP_COS,  OP_TANH,
+                                OP_SIGMOID, OP_SILU, OP_GELU, OP_SOFTPLUS};
     static const Op kinked[] = {OP_ABS, OP_RELU};
     Node *x = rg_pick(r, rg_int(r, 4));
     if (!(r->flags & RANDOM_SMOOTH) && rg_int(r, 4) == 0)
@@ -165,13 +174,20 @@ rg_domain(RandomGraph *r)
     Node *x = rg_pick(r, rg_int(r, 3));
     Node *positive = rg_binary(r, OP_ADD, rg_unary(r, OP_SOFTPLUS, x), rg_number(r, 0.1));
     switch (rg_int(r, 7)) {
-    case 0: return rg_unary(r, OP_EXP, rg_unary(r, OP_TANH, x));
-    case 1: return rg_unary(r, OP_LOG, positive);
-    case 2: return rg_unary(r, OP_LOG1P, positive);
-    case 3: return rg_unary(r, OP_SQRT, positive);
-    case 4: return rg_binary(r, OP_DIV, x, positive);
-    case 5: return rg_add(r, OP_POW, 1, &positive, (Attr){.p = 1.5});
-    default: return r->flags & RANDOM_SMOOTH ? x : rg_unary(r, OP_DETACH, x);
+    case 0:
+        return rg_unary(r, OP_EXP, rg_unary(r, OP_TANH, x));
+    case 1:
+        return rg_unary(r, OP_LOG, positive);
+    case 2:
+        return rg_unary(r, OP_LOG1P, positive);
+    case 3:
+        return rg_unary(r, OP_SQRT, positive);
+    case 4:
+        return rg_binary(r, OP_DIV, x, positive);
+    case 5:
+        return rg_add(r, OP_POW, 1, &positive, (Attr){.p = 1.5});
+    default:
+        return r->flags & RANDOM_SMOOTH ? x : rg_unary(r, OP_DETACH, x);
     }
 }
 
@@ -185,11 +201,20 @@ rg_arith(RandomGraph *r)
     Node *x = rg_pick(r, rank), *y = x;
     int64_t last = x->shape.rank - 1;
     switch (rg_int(r, 5)) {
-    case 0: y = rg_param(r, x->shape, false); break;
-    case 1: y = rg_param(r, rg_shape(1, x->shape.dim[last], 0, 0), false); break;
-    case 2: y = graph_reduce(r->g, OP_SUM, x, &last, 1, true, rg_place()); break;
-    case 3: y = rg_number(r, rg_real(r)); break;
-    default: break;
+    case 0:
+        y = rg_param(r, x->shape, false);
+        break;
+    case 1:
+        y = rg_param(r, rg_shape(1, x->shape.dim[last], 0, 0), false);
+        break;
+    case 2:
+        y = graph_reduce(r->g, OP_SUM, x, &last, 1, true, rg_place());
+        break;
+    case 3:
+        y = rg_number(r, rg_real(r));
+        break;
+    default:
+        break;
     }
     Node *z = rg_int(r, 2) ? rg_binary(r, op, x, y) : rg_binary(r, op, y, x);
     return op == OP_MUL ? rg_tame(r, z) : z;
@@ -217,14 +242,15 @@ rg_packed(RandomGraph *r)
     Node *w = rg_param(r, rg_shape(2, 8, in, 0), false), *y[2];
     if (rg_int(r, 2)) {
         for (int k = 0; k < 2; k++)
-            y[k] = graph_matmul(r->g, x, graph_slice(r->g, w, 0, 4 * k, 4, rg_place()), false,
-                                true, rg_place());
+            y[k] = graph_matmul(r->g, x, graph_slice(r->g, w, 0, 4 * k, 4, rg_place()),
+                                false, true, rg_place());
     } else {
         Node *both = graph_matmul(r->g, x, w, false, true, rg_place());
         for (int k = 0; k < 2; k++)
             y[k] = graph_slice(r->g, both, 1, 4 * k, 4, rg_place());
     }
-    return rg_binary(r, OP_MUL, rg_unary(r, OP_SIGMOID, y[0]), rg_unary(r, OP_TANH, y[1]));
+    return rg_binary(r, OP_MUL, rg_unary(r, OP_SIGMOID, y[0]),
+                     rg_unary(r, OP_TANH, y[1]));
 }
 
 static inline Node *
@@ -245,7 +271,8 @@ rg_softmax(RandomGraph *r)
     Node *scores = graph_matmul(r->g, x, x, false, true, rg_place());
     Node *in[] = {rg_tame(r, scores), r->pad};
     bool masked = scores->shape.dim[1] == RG_L && rg_int(r, 2);
-    Node *w = rg_add(r, OP_SOFTMAX, masked ? 2 : 1, in, (Attr){.axis = masked || rg_int(r, 2)});
+    Node *w =
+        rg_add(r, OP_SOFTMAX, masked ? 2 : 1, in, (Attr){.axis = masked || rg_int(r, 2)});
     return graph_matmul(r->g, w, x, rg_int(r, 2), false, rg_place());
 }
 
@@ -259,10 +286,14 @@ rg_move(RandomGraph *r)
     int64_t count = 1 + rg_int(r, (int)(n - start));
     int64_t swap[] = {1, 0, 2}, flat[] = {shape_size(x->shape)};
     switch (rg_int(r, 6)) {
-    case 0: return graph_slice(g, x, axis, start, count, rg_place());
-    case 1: return graph_pad(g, x, axis, rg_int(r, 2), n + 2, rg_place());
-    case 2: return graph_permute(g, x, swap, rg_place());
-    case 3: return graph_reshape(g, x, shape_of(1, flat), rg_place());
+    case 0:
+        return graph_slice(g, x, axis, start, count, rg_place());
+    case 1:
+        return graph_pad(g, x, axis, rg_int(r, 2), n + 2, rg_place());
+    case 2:
+        return graph_permute(g, x, swap, rg_place());
+    case 3:
+        return graph_reshape(g, x, shape_of(1, flat), rg_place());
     case 4: {
         Node *part = graph_slice(g, x, axis, start, count, rg_place());
         Node *both[] = {x, part};
@@ -322,22 +353,29 @@ rg_lookup(RandomGraph *r)
 {
     Graph *g = r->g;
     Node *table = rg_param(r, rg_shape(2, 5 + rg_int(r, 4), 8, 0), true);
-    Node *events = graph_input(g, IN_EVENTS, 0, "seq_a.events", DT_I64,
-                               rg_shape(2, RG_F, RG_L, 0));
-    Node *ints = graph_input(g, IN_USER_INTS, -1, "user.ints", DT_I64, rg_shape(1, RG_INTS, 0, 0));
-    Node *line = graph_reshape(
-        g, graph_slice(g, events, 0, rg_int(r, RG_F), 1, rg_place()), rg_shape(1, RG_L, 0, 0),
-        rg_place());
+    Node *events =
+        graph_input(g, IN_EVENTS, 0, "seq_a.events", DT_I64, rg_shape(2, RG_F, RG_L, 0));
+    Node *ints =
+        graph_input(g, IN_USER_INTS, -1, "user.ints", DT_I64, rg_shape(1, RG_INTS, 0, 0));
+    Node *line =
+        graph_reshape(g, graph_slice(g, events, 0, rg_int(r, RG_F), 1, rg_place()),
+                      rg_shape(1, RG_L, 0, 0), rg_place());
     Node *in[] = {table, line};
     switch (rg_int(r, 4)) {
-    case 0: in[1] = graph_slice(g, ints, 0, 1, 3, rg_place()); break;
-    case 1: in[1] = graph_permute(g, events, (const int64_t[]){1, 0}, rg_place()); break;
-    default: break;
+    case 0:
+        in[1] = graph_slice(g, ints, 0, 1, 3, rg_place());
+        break;
+    case 1:
+        in[1] = graph_permute(g, events, (const int64_t[]){1, 0}, rg_place());
+        break;
+    default:
+        break;
     }
     bool bag = in[1] != line;
     Node *y = rg_add(r, bag ? OP_BAG_MEAN : OP_EMBED, 2, in, (Attr){0});
     if (y->shape.rank == 1) // twice from one table
-        y = rg_binary(r, OP_ADD, y, rg_add(r, OP_EMBED, 2, (Node *[]){table, line}, (Attr){0}));
+        y = rg_binary(r, OP_ADD, y,
+                      rg_add(r, OP_EMBED, 2, (Node *[]){table, line}, (Attr){0}));
     return y;
 }
 
@@ -357,18 +395,22 @@ rg_mask_node(RandomGraph *r, MaskKind kind, const Mask *a, const Mask *b, int64_
 static inline const Mask *
 rg_mask(RandomGraph *r, bool padded)
 {
-    const Mask *i = rg_mask_node(r, MASK_I, NULL, NULL, 0), *j = rg_mask_node(r, MASK_J, NULL, NULL, 0);
+    const Mask *i = rg_mask_node(r, MASK_I, NULL, NULL, 0),
+               *j = rg_mask_node(r, MASK_J, NULL, NULL, 0);
     const Mask *structure = NULL;
     int kind = rg_int(r, 3);
     if (kind == 0)
         structure = rg_mask_node(r, MASK_LE, j, i, 0);
     if (kind == 1) {
-        const Mask *d = rg_mask_node(r, MASK_ABS, rg_mask_node(r, MASK_SUB, i, j, 0), NULL, 0);
-        structure = rg_mask_node(r, MASK_LE, d, rg_mask_node(r, MASK_INT, NULL, NULL, 2), 0);
+        const Mask *d =
+            rg_mask_node(r, MASK_ABS, rg_mask_node(r, MASK_SUB, i, j, 0), NULL, 0);
+        structure =
+            rg_mask_node(r, MASK_LE, d, rg_mask_node(r, MASK_INT, NULL, NULL, 2), 0);
     }
     if (!padded)
         return structure;
-    const Mask *free = rg_mask_node(r, MASK_NOT, rg_mask_node(r, MASK_TENSOR, j, NULL, 3), NULL, 0);
+    const Mask *free =
+        rg_mask_node(r, MASK_NOT, rg_mask_node(r, MASK_TENSOR, j, NULL, 3), NULL, 0);
     return structure ? rg_mask_node(r, MASK_AND, structure, free, 0) : free;
 }
 
@@ -384,9 +426,10 @@ rg_attend(RandomGraph *r)
         in[k] = rg_tame(r, graph_matmul(r->g, from, w, false, true, rg_place()));
     }
     if (rg_int(r, 3) == 0)
-        in[0] = rg_add(r, OP_ROPE, 2,
-                       (Node *[]){in[0], graph_iota(r->g, in[0]->shape.dim[0], rg_place())},
-                       (Attr){.heads = 2, .p = 50, .adjacent = rg_int(r, 2)});
+        in[0] =
+            rg_add(r, OP_ROPE, 2,
+                   (Node *[]){in[0], graph_iota(r->g, in[0]->shape.dim[0], rg_place())},
+                   (Attr){.heads = 2, .p = 50, .adjacent = rg_int(r, 2)});
     in[3] = r->pad;
     Attr a = {.heads = 2, .mask = rg_mask(r, padded)};
     a.q_rows = in[0]->shape.dim[0];
@@ -409,7 +452,8 @@ rg_chance(RandomGraph *r)
     if (rg_int(r, 2))
         return rg_add(r, OP_DROPOUT, 1, &x, a);
     a.shape = x->shape;
-    return graph_select(r->g, rg_add(r, OP_CHANCE, 0, NULL, a), rg_number(r, 0), x, rg_place());
+    return graph_select(r->g, rg_add(r, OP_CHANCE, 0, NULL, a), rg_number(r, 0), x,
+                        rg_place());
 }
 
 // Integer work that ends in something float.
@@ -421,10 +465,18 @@ rg_integers(RandomGraph *r)
     static const int64_t bounds[] = {2, 5, 9};
     const Const c = {3, NULL, bounds};
     switch (rg_int(r, 4)) {
-    case 0: x = rg_unary(r, OP_ARGSORT, x); break;
-    case 1: x = rg_add(r, OP_BUCKETIZE, 1, &x, (Attr){.data = &c}); break;
-    case 2: x = rg_binary(r, OP_MOD, x, graph_integer(g, 4, rg_place())); break;
-    default: x = rg_binary(r, OP_FLOORDIV, x, graph_integer(g, 3, rg_place())); break;
+    case 0:
+        x = rg_unary(r, OP_ARGSORT, x);
+        break;
+    case 1:
+        x = rg_add(r, OP_BUCKETIZE, 1, &x, (Attr){.data = &c});
+        break;
+    case 2:
+        x = rg_binary(r, OP_MOD, x, graph_integer(g, 4, rg_place()));
+        break;
+    default:
+        x = rg_binary(r, OP_FLOORDIV, x, graph_integer(g, 3, rg_place()));
+        break;
     }
     Node *y = rg_binary(r, OP_MUL, rg_unary(r, OP_TO_F32, x), rg_number(r, 0.1));
     Node *column = graph_reshape(g, y, rg_shape(2, RG_L, 1, 0), rg_place());
@@ -439,20 +491,22 @@ rg_product(RandomGraph *r)
     return rg_tame(r, graph_matmul(r->g, x, x, ta, !ta, rg_place()));
 }
 
-// ---- the whole -------------------------------------------------------------------------------------------
+// ---- the whole ----------------------------------------------------------------------
 
 static inline void
 rg_inputs(RandomGraph *r)
 {
     Graph *g = r->g;
     r->length = graph_input(g, IN_LENGTH, 0, "seq_a.length", DT_I64, (Shape){0});
-    r->times = graph_input(g, IN_TIMES, 0, "seq_a.times", DT_I64, rg_shape(1, RG_L, 0, 0));
-    r->pad = graph_binary(g, OP_LE, r->length, graph_iota(g, RG_L, rg_place()), rg_place());
+    r->times =
+        graph_input(g, IN_TIMES, 0, "seq_a.times", DT_I64, rg_shape(1, RG_L, 0, 0));
+    r->pad =
+        graph_binary(g, OP_LE, r->length, graph_iota(g, RG_L, rg_place()), rg_place());
     Node *dense = graph_input(g, IN_USER_DENSE, -1, "user.dense", DT_F32,
                               rg_shape(1, RG_DENSE, 0, 0));
     r->f[r->n_f++] = dense;
-    Node *events = graph_input(g, IN_EVENTS, 0, "seq_a.events", DT_I64,
-                               rg_shape(2, RG_F, RG_L, 0));
+    Node *events =
+        graph_input(g, IN_EVENTS, 0, "seq_a.events", DT_I64, rg_shape(2, RG_F, RG_L, 0));
     for (int k = 0; k < 2; k++) {
         Node *in[] = {rg_param(r, rg_shape(2, 7 + k, 8, 0), true),
                       graph_reshape(g, graph_slice(g, events, 0, k, 1, rg_place()),
@@ -476,7 +530,8 @@ rg_logits(RandomGraph *r)
             x = graph_reshape(g, x, rg_shape(1, 1, 0, 0), rg_place());
         int64_t width = x->shape.dim[x->shape.rank - 1];
         x = graph_reduce(g, OP_SUM, x, axes, x->shape.rank - 1, false, rg_place());
-        x = graph_reshape(g, rg_unary(r, OP_TANH, x), rg_shape(2, 1, width, 0), rg_place());
+        x = graph_reshape(g, rg_unary(r, OP_TANH, x), rg_shape(2, 1, width, 0),
+                          rg_place());
         Node *w = rg_param(r, rg_shape(2, RG_ACTIONS, width, 0), false);
         x = graph_matmul(g, x, w, false, true, rg_place());
         sum = sum ? rg_binary(r, OP_ADD, sum, x) : x;
@@ -526,9 +581,10 @@ static inline void
 random_graph(RandomGraph *r, uint64_t seed, int flags)
 {
     static Node *(*const make[])(RandomGraph *) = {
-        rg_pointwise, rg_pointwise, rg_domain, rg_arith,  rg_arith,  rg_linear, rg_linear,
-        rg_packed,    rg_norm,      rg_softmax, rg_move,  rg_move,   rg_gather, rg_reduce,
-        rg_select,    rg_lookup,    rg_attend, rg_chance, rg_integers, rg_product,
+        rg_pointwise, rg_pointwise, rg_domain, rg_arith,    rg_arith,
+        rg_linear,    rg_linear,    rg_packed, rg_norm,     rg_softmax,
+        rg_move,      rg_move,      rg_gather, rg_reduce,   rg_select,
+        rg_lookup,    rg_attend,    rg_chance, rg_integers, rg_product,
     };
     *r = (RandomGraph){.flags = flags, .state = seed * 1000003 + 17};
     mem_init(&r->mem);

@@ -1,5 +1,5 @@
-// test_differentiate.c - the backward graph: gradients of whole random graphs against differences, what gets
-// an accumulator and in which order, what is left out.
+// test_differentiate.c - the backward graph: gradients of whole random graphs against
+// differences, what gets an accumulator and in which order, what is left out.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,8 @@
 
 static const Place NOWHERE = {0};
 
-// Largest difference and a bit of the sum of |differences|, over the elements of a parameter.
+// Largest difference and a bit of the sum of |differences|, over the elements of a
+// parameter.
 static void
 compare_param(const RandomGraph *r, Interp *it, int p, int seed, int *moved)
 {
@@ -32,8 +33,8 @@ compare_param(const RandomGraph *r, Interp *it, int p, int seed, int *moved)
         }
         *moved += fabs(want) > 1e-7;
         if (!(fabs(x - want) <= 1e-6 * fmax(1, fabs(want))))
-            fail_msg("seed %d: gradient %d of %s is %.9g, differences give %.9g", seed, (int)k,
-                     param->name, x, want);
+            fail_msg("seed %d: gradient %d of %s is %.9g, differences give %.9g", seed,
+                     (int)k, param->name, x, want);
     }
 }
 
@@ -104,7 +105,7 @@ compaction_keeps_gradients(void **state)
     }
 }
 
-// ---- accumulators ----------------------------------------------------------------------------------------
+// ---- accumulators -------------------------------------------------------------------
 
 typedef struct Toy {
     Mem mem;
@@ -139,7 +140,8 @@ sink_of(const Graph *g, int param, int use)
     return NULL;
 }
 
-// Each reading node has its own accumulator, in forward order; a slice of rows only covers its rows.
+// Each reading node has its own accumulator, in forward order; a slice of rows only
+// covers its rows.
 static void
 one_accumulator_a_use(void **state)
 {
@@ -148,14 +150,17 @@ one_accumulator_a_use(void **state)
     toy_new(&t);
     Graph *g = t.g;
     Node *x = toy_param(&t, "x", 3, 4), *w = toy_param(&t, "w", 8, 4);
-    Node *lower = graph_slice(g, w, 0, 4, 4, NOWHERE), *upper = graph_slice(g, w, 0, 0, 4, NOWHERE);
+    Node *lower = graph_slice(g, w, 0, 4, 4, NOWHERE),
+         *upper = graph_slice(g, w, 0, 0, 4, NOWHERE);
     Node *a = graph_matmul(g, x, lower, false, true, NOWHERE);
     Node *b = graph_matmul(g, a, upper, false, true, NOWHERE);
     Node *c = graph_matmul(g, b, lower, false, false, NOWHERE);
-    Node *d = graph_matmul(g, c, graph_slice(g, w, 1, 1, 2, NOWHERE), false, false, NOWHERE);
+    Node *d =
+        graph_matmul(g, c, graph_slice(g, w, 1, 1, 2, NOWHERE), false, false, NOWHERE);
     (void)d;
     int64_t swap[] = {1, 0};
-    Node *e = graph_matmul(g, c, graph_permute(g, w, swap, NOWHERE), false, false, NOWHERE);
+    Node *e =
+        graph_matmul(g, c, graph_permute(g, w, swap, NOWHERE), false, false, NOWHERE);
     g->logits = e;
     mark_unused(g);
     assert_true(differentiate(g));
@@ -194,9 +199,10 @@ split_parts_are_joined(void **state)
     Node *y = graph_matmul(g, x, w, false, true, NOWHERE), *part[3];
     static const Op ops[] = {OP_TANH, OP_SIN, OP_EXP};
     for (int k = 0; k < 3; k++)
-        part[k] = graph_unary(g, ops[k], graph_slice(g, y, 1, 3 * k, 3, NOWHERE), NOWHERE);
-    Node *sum = graph_binary(g, OP_ADD, graph_binary(g, OP_ADD, part[0], part[1], NOWHERE), part[2],
-                             NOWHERE);
+        part[k] =
+            graph_unary(g, ops[k], graph_slice(g, y, 1, 3 * k, 3, NOWHERE), NOWHERE);
+    Node *sum = graph_binary(
+        g, OP_ADD, graph_binary(g, OP_ADD, part[0], part[1], NOWHERE), part[2], NOWHERE);
     g->logits = sum;
     mark_unused(g);
     assert_true(differentiate(g));

@@ -1,4 +1,5 @@
-// test_graph.c - the builder: equal nodes once, sinks never merged, compaction, shapes, the dump.
+// test_graph.c - the builder: equal nodes once, sinks never merged, compaction, shapes,
+// the dump.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,8 +50,8 @@ shape2(int64_t a, int64_t b)
 static Node *
 param(Graph *g, const char *name, int64_t a, int64_t b)
 {
-    return graph_param_node(g, graph_param(g, (Param){.name = name, .shape = shape2(a, b)}),
-                            NOWHERE);
+    return graph_param_node(
+        g, graph_param(g, (Param){.name = name, .shape = shape2(a, b)}), NOWHERE);
 }
 
 static char *
@@ -76,7 +77,8 @@ equal_nodes_are_made_once(void **state)
     assert_ptr_equal(half, graph_scalar(g, 0.5, NOWHERE));
     assert_ptr_not_equal(half, graph_scalar(g, 0.25, NOWHERE));
     assert_ptr_not_equal(graph_scalar(g, 0.0, NOWHERE), graph_scalar(g, -0.0, NOWHERE));
-    assert_ptr_not_equal(graph_slice(g, x, 0, 0, 1, NOWHERE), graph_slice(g, x, 0, 1, 1, NOWHERE));
+    assert_ptr_not_equal(graph_slice(g, x, 0, 0, 1, NOWHERE),
+                         graph_slice(g, x, 0, 1, 1, NOWHERE));
     assert_ptr_equal(x, graph_slice(g, x, 1, 0, 4, NOWHERE));
     int64_t swap[] = {1, 0};
     Node *t = graph_permute(g, x, swap, NOWHERE);
@@ -173,7 +175,8 @@ errors_show_both_shapes(void **state)
     assert_int_equal(f->diag.errors, errors);
     const char *text = diag_text(&f->diag, &f->mem.perm);
     assert_non_null(strstr(text, "'+' cannot broadcast f32[3, 4] with f32[5, 6]"));
-    assert_non_null(strstr(text, "'@' needs equal inner sizes, found f32[3, 4] and f32[5, 6]'"));
+    assert_non_null(
+        strstr(text, "'@' needs equal inner sizes, found f32[3, 4] and f32[5, 6]'"));
     assert_non_null(strstr(text, "found f32[3, 4] for f32[3, 5]"));
     assert_non_null(strstr(text, "'slice' [2:4] lies outside axis 0 of f32[3, 4]"));
     assert_non_null(strstr(text, "'exp' needs f32, found i64[3]"));

@@ -1,5 +1,6 @@
-// test_interp.c - the interpreter on every recorded model case: logits, loss and all gradients within the
-// limits of the recording, as elaborated and after the passes that need no back end.
+// test_interp.c - the interpreter on every recorded model case: logits, loss and all
+// gradients within the limits of the recording, as elaborated and after the passes that
+// need no back end.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +27,8 @@ tensors(Mem *mem, const Graph *g)
     NamedTensor *t = arena_array(&mem->perm, NamedTensor, g->n_params);
     for (int k = 0; k < g->n_params; k++) {
         const Param *p = &g->params[k];
-        t[k] = (NamedTensor){.name = p->name, .rank = p->shape.rank, .size = shape_size(p->shape)};
+        t[k] = (NamedTensor){
+            .name = p->name, .rank = p->shape.rank, .size = shape_size(p->shape)};
         memcpy(t[k].shape, p->shape.dim, (size_t)p->shape.rank * sizeof *t[k].shape);
         t[k].values = arena_array(&mem->perm, float, t[k].size);
     }
@@ -96,15 +98,16 @@ run_case(ModelCase *m, Run *r)
     forward(r);
     double *values = arena_array(a, double, r->c.n_terms + 1);
     double *room = arena_array(a, double, n);
-    double loss = pcvr_loss_total(r->c.terms, r->c.n_terms, r->logits, r->labels, n, values,
-                                  r->dlogits, room);
+    double loss = pcvr_loss_total(r->c.terms, r->c.n_terms, r->logits, r->labels, n,
+                                  values, r->dlogits, room);
     backward(r);
-    Outcome o = {.logits = r->logits, .loss = loss, .grads = r->grads, .n_grads = r->g->n_params};
+    Outcome o = {
+        .logits = r->logits, .loss = loss, .grads = r->grads, .n_grads = r->g->n_params};
     Verdict v = {0};
     compare_case(&r->c, &o, &v);
     printf("%-34s %6d nodes, logits %.1e of %.1e, worst %s %.1e of %.1e\n", m->name,
-           r->g->n_nodes, v.logits_error, v.logits_limit, v.worst ? v.worst : "-", v.worst_error,
-           v.worst_limit);
+           r->g->n_nodes, v.logits_error, v.logits_limit, v.worst ? v.worst : "-",
+           v.worst_error, v.worst_limit);
     if (!v.pass)
         printf("%s: %s\n", m->name, v.reason);
     return v.pass;

@@ -1,5 +1,6 @@
-// test_ops.c - walks the operation table: each operation's values, and its gradient against finite
-// differences. An operation without a case fails, and so does one whose differences are all zero.
+// test_ops.c - walks the operation table: each operation's values, and its gradient
+// against finite differences. An operation without a case fails, and so does one whose
+// differences are all zero.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,7 +92,8 @@ check_values(const OpCase *c, const Tensor *y, const Node *n)
     for (int64_t k = 0; k < y->size; k++) {
         double x = n->type == DT_F32 ? y->f[k] : (double)y->i[k];
         if (!close_to(x, c->want.v[k], 2e-7))
-            fail_msg("%s: element %d is %.9g, expected %.9g", name, (int)k, x, c->want.v[k]);
+            fail_msg("%s: element %d is %.9g, expected %.9g", name, (int)k, x,
+                     c->want.v[k]);
     }
 }
 
@@ -120,7 +122,8 @@ weight(int64_t k)
     return sin(1.7 * (double)k + 0.6) + 0.1;
 }
 
-// Compares all gradients of b with differences; returns how many differences are not zero.
+// Compares all gradients of b with differences; returns how many differences are not
+// zero.
 static int
 compare_gradients(Built *b, const char *name)
 {
@@ -138,8 +141,8 @@ compare_gradients(Built *b, const char *name)
             double x = grad ? grad[k] : 0;
             moved += fabs(want) > 1e-6;
             if (!close_to(x, want, 2e-6))
-                fail_msg("%s: gradient %d of operand %d is %.9g, differences give %.9g", name,
-                         (int)k, p, x, want);
+                fail_msg("%s: gradient %d of operand %d is %.9g, differences give %.9g",
+                         name, (int)k, p, x, want);
         }
     }
     return moved;
@@ -202,7 +205,7 @@ gradients_with_chance(void **state)
     assert_true(moved[1] > 0);
 }
 
-// ---- leaves and chance -----------------------------------------------------------------------------------
+// ---- leaves and chance --------------------------------------------------------------
 
 static void
 constants_are_rounded_once(void **state)
@@ -211,7 +214,8 @@ constants_are_rounded_once(void **state)
     static const Arg none = {.type = DT_F32};
     static const double tenth[] = {0.1};
     static const Const data = {1, tenth, NULL};
-    OpCase c = {.op = OP_CONST, .a = {.axis = DT_F32, .shape = D1(2), .data = &data},
+    OpCase c = {.op = OP_CONST,
+                .a = {.axis = DT_F32, .shape = D1(2), .data = &data},
                 .want = none};
     Built b;
     build_case(&b, &c);
@@ -228,11 +232,15 @@ static void
 chance_counts_elements_as_written(void **state)
 {
     (void)state;
-    OpCase whole = {.op = OP_CHANCE, .a = {.shape = D2(6, 5), .p = 0.5, .site = 3, .pitch = 5}};
-    OpCase tail = {.op = OP_CHANCE,
-                   .a = {.shape = D2(2, 5), .p = 0.5, .site = 3, .first = 20, .pitch = 5}};
+    OpCase whole = {.op = OP_CHANCE,
+                    .a = {.shape = D2(6, 5), .p = 0.5, .site = 3, .pitch = 5}};
+    OpCase tail = {
+        .op = OP_CHANCE,
+        .a = {.shape = D2(2, 5), .p = 0.5, .site = 3, .first = 20, .pitch = 5}};
     static const double rows[] = {4, 1};
-    OpCase picked = {.op = OP_CHANCE, .n_in = 1, .in = {{DT_I64, D1(2), rows}},
+    OpCase picked = {.op = OP_CHANCE,
+                     .n_in = 1,
+                     .in = {{DT_I64, D1(2), rows}},
                      .a = {.shape = D2(2, 5), .p = 0.5, .site = 3, .pitch = 5}};
     OpCase *c[] = {&whole, &tail, &picked};
     int64_t v[3][30];
@@ -266,7 +274,8 @@ nothing_leaks_behind_a_select(void **state)
     static const Op ops[] = {OP_LOG, OP_SQRT, OP_EXP, OP_TANH, OP_SIN};
     static const double x[] = {0, 0.5, INFINITY, NAN};
     static const double keep[] = {0, 1, 0, 0};
-    OpCase c = {.op = OP_SELECT, .n_in = 3,
+    OpCase c = {.op = OP_SELECT,
+                .n_in = 3,
                 .in = {{DT_BOOL, D1(4), keep}, {DT_F32, D1(4), x}, {DT_F32, D0, x}}};
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
         Built b;
@@ -293,7 +302,12 @@ ties_and_kinks(void **state)
 {
     (void)state;
     static const double x[] = {0, 1, 1, -1}, y[] = {0, 1, 1, -1};
-    const struct { Op op; Attr a; int n_in; double want[2][4]; } c[] = {
+    const struct {
+        Op op;
+        Attr a;
+        int n_in;
+        double want[2][4];
+    } c[] = {
         {OP_RELU, {0}, 1, {{0, 1, 1, 0}}},
         {OP_ABS, {0}, 1, {{0, 1, 1, -1}}},
         {OP_CLAMP, {.lo = -1, .hi = 1}, 1, {{1, 1, 1, 1}}},
@@ -303,7 +317,9 @@ ties_and_kinks(void **state)
         {OP_MIN, {LIST(0)}, 1, {{0, 0, 0, 1}}},
     };
     for (size_t k = 0; k < sizeof c / sizeof *c; k++) {
-        OpCase o = {.op = c[k].op, .n_in = c[k].n_in, .a = c[k].a,
+        OpCase o = {.op = c[k].op,
+                    .n_in = c[k].n_in,
+                    .a = c[k].a,
                     .in = {{DT_F32, D1(4), x}, {DT_F32, D1(4), y}}};
         static const double ones[] = {1, 1, 1, 1};
         Built b;
@@ -316,8 +332,8 @@ ties_and_kinks(void **state)
         for (int p = 0; p < c[k].n_in; p++)
             for (int i = 0; i < 4; i++)
                 if (interp_grad(b.it, p)[i] != c[k].want[p][i])
-                    fail_msg("%s: gradient %d of operand %d is %g", op_info[o.op].name, i, p,
-                             interp_grad(b.it, p)[i]);
+                    fail_msg("%s: gradient %d of operand %d is %g", op_info[o.op].name, i,
+                             p, interp_grad(b.it, p)[i]);
         end_case(&b);
     }
 }
