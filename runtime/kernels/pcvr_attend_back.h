@@ -106,24 +106,16 @@ k_attend_spread(const k_attend *a, const k_attend_block *b, const float *p,
     }
 }
 
-// 1 when a query or its dout is not finite.
-static inline int
-k_attend_queries_need_care(const k_attend *a, const k_attend_block *b, const float *dout,
-                           ptrdiff_t lddo)
-{
-    const int D = a->H * a->W;
-    for (int i = b->q0; i < b->q0 + b->n; i++)
-        if (!k_all_finite(D, a->q + i * a->ldq) || !k_all_finite(D, dout + i * lddo))
-            return 1;
-    return 0;
-}
-
 // dq[T, H W], dk[S, H W], dv[S, H W], overwritten, from dout[T, H W].  None overlaps another
 // or an input.
 K_FN void
 k_attention_back(const k_attend *a, const float *dout, ptrdiff_t lddo, float *dq,
                  ptrdiff_t lddq, float *dk, ptrdiff_t lddk, float *dv, ptrdiff_t lddv)
 {
+    if (k_attend_is_few(a)) {
+        k_attention_few_back(a, dout, lddo, dq, lddq, dk, lddk, dv, lddv);
+        return;
+    }
     k_attend_block b = k_attend_place(a, 1);
     const float factor = 1.0f / sqrtf((float)a->W);
     k_fill(a->S, a->H * a->W, 0.0f, dk, lddk);

@@ -15,7 +15,7 @@
 // pcvr_embed.h     k_lookup k_gather_rows k_scatter_rows k_bag_mean k_bag_weight
 //                  k_rope_halves k_rope_adjacent
 // pcvr_random.h    k_drop (struct), k_dropout k_dropout_add k_drop_factors k_chance
-// pcvr_attend.h    k_attend (struct), k_attention; pcvr_attend_back.h k_attention_back
+// pcvr_attend.h    k_attend (struct), k_attention; pcvr_attend_back.h k_attention_back; parts and few: theirs
 // pcvr_kernel_sizes.h  K_ATTEND_SCRATCH K_ATTEND_BACK_SCRATCH: plain C, for the planner too
 #ifndef PCVR_KERNELS_H
 #define PCVR_KERNELS_H

@@ -1,0 +1,161 @@
+// pcvr_attend_parts.h - what the forms of attention share: the problem, which keys are seen.
+#ifndef PCVR_ATTEND_PARTS_H
+#define PCVR_ATTEND_PARTS_H
+
+#include "pcvr_gemm.h"
+#include "pcvr_kernel_sizes.h"
+#include "pcvr_random.h"
+#include "pcvr_vmath.h"
+
+typedef struct k_attend {
+    int T, S, H, W;         // queries, keys, heads, lanes of a head; all >= 1, S may be 0
+    const float *q, *k, *v; // [T, H W], [S, H W], [S, H W]
+    ptrdiff_t ldq, ldk, ldv; // distances between rows
+    const uint8_t *mask; // [S, T], key-major: mask[j * ldm + i] is 1 where query i sees
+    ptrdiff_t ldm;       //     key j, else 0; NULL: everything
+    const int32_t *lo, *hi; // [T] query i sees at most keys lo[i] <= j < hi[i]; NULL: all
+    const k_drop *drop;     // NULL: no dropout of probabilities
+    int T0, S0; // with dropout: the tensor as the model writes it is [H, T0, S0]
+    int q_first,
+        k_first; //     row i of q is query q_first + i of it, row j key k_first + j
+    const int32_t *q_index; //     or, where not NULL, q_index[i] and k_index[j]
+    const int32_t *k_index;
+    float *scratch; // K_ATTEND_SCRATCH or K_ATTEND_BACK_SCRATCH floats
+} k_attend;
+
+// The softmax is taken with powers of 2, so queries are scaled by log2 e too.
+#define K_LOG2_E 1.44269504f
+
+enum {
+    K_ATTEND_NV = PCVR_VL == 1 ? 4 : 2,
+    K_ATTEND_QUERIES = K_ATTEND_NV * PCVR_VL,
+};
+
+// One block of queries and where its parts lie in the scratch.
+typedef struct k_attend_block {
+    int q0, n, nv; // first query, live queries, vectors they fill
+    int runs;      // runs of keys that some query sees: run[2 r] <= j < run[2 r + 1]
+    int care;      // a masked pair meets something that is not finite
+    int drop_base; // the key, as written, that bit 0 of word 0 stands for
+    uint32_t all;  // the bits of all live queries
+    float *p, *g;  // [S][K_ATTEND_QUERIES] probabilities, their gradients
+    float *qt, *ot, *dt; // [W][K_ATTEND_QUERIES] q', out' or dq', dout'
+    uint32_t *seen;      // [S] bit i: query q0 + i sees the key
+    int32_t *run;
+    uint32_t *words; // [keys / 32][K_ATTEND_QUERIES] drop bits
+    uint8_t *row;    // drop bits of one query
+} k_attend_block;
+
+static inline k_attend_block
+k_attend_place(const k_attend *a, int back)
+{
+    k_attend_block b = {0};
+    float *s = a->scratch;
+    b.p = s, s += a->S * K_ATTEND_QUERIES;
+    b.qt = s, s += a->W * K_ATTEND_QUERIES;
+    b.ot = s, s += a->W * K_ATTEND_QUERIES;
+    if (back) {
+        b.g = s, s += a->S * K_ATTEND_QUERIES;
+        b.dt = s, s += a->W * K_ATTEND_QUERIES;
+    }
+    b.seen = (uint32_t *)(void *)s, s += a->S;
+    b.run = (int32_t *)(void *)s, s += a->S + 2;
+    if (a->drop) {
+        b.words = (uint32_t *)(void *)s, s += (a->S0 / 32 + 2) * K_ATTEND_QUERIES;
+        b.row = (uint8_t *)(void *)s;
+    }
+    return b;
+}
+
+// The bits of n mask bytes.
+static inline uint32_t
+k_attend_mask_bits(const uint8_t *m, int n)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < n; i += PCVR_VL)
+        bits |= vm_to_bits(vm_bytes(m + i, k_min(PCVR_VL, n - i))) << i;
+    return bits;
+}
+
+// Which keys the queries of the block see: bits a key, and runs of keys that are seen at all.
+// A gap of up to 3 unseen keys stays inside a run.
+K_FN void
+k_attend_see(const k_attend *a, k_attend_block *b, int q0)
+{
+    b->q0 = q0;
+    b->n = k_min(K_ATTEND_QUERIES, a->T - q0);
+    b->nv = (b->n + PCVR_VL - 1) / PCVR_VL;
+    b->all = b->n == 32 ? 0xffffffffu : (1u << b->n) - 1u;
+    int first = 0, last = a->S, inner0 = 0, inner1 = a->S;
+    if (a->lo) {
+        first = a->S, last = 0;
+        for (int i = q0; i < q0 + b->n; i++) {
+            first = k_min(first, a->lo[i]), last = k_max(last, a->hi[i]);
+            inner0 = k_max(inner0, a->lo[i]), inner1 = k_min(inner1, a->hi[i]);
+        }
+        first = k_max(first, 0), last = k_min(last, a->S);
+    }
+    b->runs = 0;
+    for (int j = first; j < last; j++) {
+        uint32_t bits = b->all;
+        if (a->mask)
+            bits = k_attend_mask_bits(a->mask + j * a->ldm + q0, b->n);
+        if (j < inner0 || j >= inner1)
+            for (int i = 0; i < b->n; i++)
+                if (j < a->lo[q0 + i] || j >= a->hi[q0 + i])
+                    bits &= ~(1u << i);
+        b->seen[j] = bits;
+        if (!bits)
+            continue;
+        if (b->runs && j - b->run[2 * b->runs - 1] < 4) {
+            b->run[2 * b->runs - 1] = j + 1;
+        } else {
+            b->run[2 * b->runs] = j;
+            b->run[2 * b->runs + 1] = j + 1;
+            b->runs++;
+        }
+    }
+}
+
+// 1 when every number of a row is finite.
+static inline int
+k_all_finite(int n, const float *x)
+{
+    v_f32 worst = v_zero(); // x * 0 is NaN unless x is finite
+    K_EACH(i, lanes, n, worst = v_fma(v_load_n(x + i, lanes), v_zero(), worst););
+    return !vm_any(v_ne(worst, worst));
+}
+
+// 1 when a key that only some queries of the block see, or that a run bridges, is not finite.
+static inline int
+k_attend_keys_need_care(const k_attend *a, const k_attend_block *b)
+{
+    const int D = a->H * a->W;
+    for (int r = 0; r < b->runs; r++)
+        for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++)
+            if (b->seen[j] != b->all && !(k_all_finite(D, a->k + j * a->ldk) &&
+                                          k_all_finite(D, a->v + j * a->ldv)))
+                return 1;
+    return 0;
+}
+
+// 1 when a query or its dout is not finite.
+static inline int
+k_attend_queries_need_care(const k_attend *a, const k_attend_block *b, const float *dout,
+                           ptrdiff_t lddo)
+{
+    const int D = a->H * a->W;
+    for (int i = b->q0; i < b->q0 + b->n; i++)
+        if (!k_all_finite(D, a->q + i * a->ldq) || !k_all_finite(D, dout + i * lddo))
+            return 1;
+    return 0;
+}
+
+// The key as the model writes it.
+static inline int
+k_attend_key(const k_attend *a, int j)
+{
+    return a->k_index ? a->k_index[j] : a->k_first + j;
+}
+
+#endif
