@@ -8,6 +8,11 @@
 # make fuzz     libFuzzer over every parser of outside input, FUZZ_S seconds each (needs clang)
 # make format   clang-format over the hand-written sources
 
+# As many jobs as there are cores, unless told.
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
+endif
+
 SAN ?=
 BUILD := $(if $(SAN),$(if $(filter thread,$(SAN)),build-tsan,build-san),build)
 CC ?= cc
