@@ -1,10 +1,9 @@
 // ast.h - the syntax tree.
 //
 // Every node has a kind, a place, and kids. A kid written "|NULL" below may be NULL;
-// "..." stands for
-// any number of kids to the end. `text` is interned (compare pointers made by
-// mem_intern), and is a
-// whole dotted path where the table says so. The tree is never changed after parsing.
+// "..." stands for any number of kids to the end. `text` is interned (compare pointers
+// made by mem_intern), and is a whole dotted path where the table says so. The tree is
+// never changed after parsing.
 
 #ifndef PCVRC_AST_H
 #define PCVRC_AST_H

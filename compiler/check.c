@@ -1,10 +1,8 @@
 // check.c - checks a merged program: declarations, members, cycles.
 //
 // It finds what can be found without values: unknown names, wrong numbers and names of
-// arguments,
-// duplicates, order, cycles. Everything that depends on configuration or schema is left
-// to
-// elaboration. A replaced declaration is not checked.
+// arguments, duplicates, order, cycles. Everything that depends on configuration or
+// schema is left to elaboration. A replaced declaration is not checked.
 
 #include "check.h"
 

@@ -130,8 +130,7 @@ check_name(Check *c, const char *name, Place place)
 }
 
 // ns.user_groups: one name, though it is parsed as fields of `ns`. `a` is the whole
-// chain; its
-// root is the group's first word.
+// chain; its root is the group's first word.
 static void
 check_config_path(Check *c, const Ast *a, const Ast *root)
 {

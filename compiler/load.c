@@ -1,10 +1,8 @@
 // load.c - reads a model file and its imports, and merges their declarations.
 //
 // Each file is read once. A declaration wins over those of the files its own file
-// imports, directly
-// or not; two that neither outranks the other are an error. Train settings and the
-// model follow the
-// same rule.
+// imports, directly or not; two that neither outranks the other are an error. Train
+// settings and the model follow the same rule.
 
 #include "check.h"
 #include "names.h"

@@ -4,11 +4,12 @@
 // pcvrc.
 
 #include "pcvrc.h"
+#include "report.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { EMIT_AST = 1, EMIT_GRAPH = 2 };
+enum { EMIT_C = 1, EMIT_REPORT = 2, EMIT_GRAPH = 4, EMIT_AST = 8 };
 
 typedef Array(const char *) Strings;
 
@@ -38,7 +39,7 @@ static const char help[] =
     "  --schema=FILE      schema.json of the data; default: beside the model, else the "
     "official one\n"
     "  --set NAME=VALUE   a configuration field; the value is JSON\n"
-    "  --emit=LIST        of ast, graph\n"
+    "  --emit=LIST        of c, report, graph, ast; default: c,report\n"
     "  -o DIR             where files go; default: generated/NAME\n"
     "  --name=NAME        of the module and its files; default: the model file's\n"
     "  -I DIR             where imports are looked for, after the importing file's "
@@ -77,15 +78,18 @@ set_emit(Options *o, const char *list)
     static const struct {
         const char *name;
         unsigned bit;
-    } kinds[] = {{"ast", EMIT_AST}, {"graph", EMIT_GRAPH}};
+    } kinds[] = {
+        {"c", EMIT_C}, {"report", EMIT_REPORT}, {"graph", EMIT_GRAPH}, {"ast", EMIT_AST}};
+    enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
     o->emit = 0;
     while (*list) {
         size_t n = strcspn(list, ","), k = 0;
-        while (k < 2 &&
+        while (k < N_KINDS &&
                (strlen(kinds[k].name) != n || strncmp(kinds[k].name, list, n) != 0))
             k++;
-        if (k == 2) {
-            usage_fault(o, "--emit: expected ast or graph, found '%.*s'", (int)n, list);
+        if (k == N_KINDS) {
+            usage_fault(o, "--emit: expected c, report, graph or ast, found '%.*s'",
+                        (int)n, list);
             return;
         }
         o->emit |= kinds[k].bit;
@@ -263,9 +267,8 @@ trees_text(Compile *c)
     return t.v;
 }
 
-// target: what it is made from, and with -MP an empty rule for each, so that a file
-// that goes
-// away is no error.
+// target: what it is made from, and with -MP an empty rule for each, so that a file that
+// goes away is no error.
 static const char *
 rule_text(const Options *o, Compile *c, const char *target)
 {
@@ -282,10 +285,29 @@ rule_text(const Options *o, Compile *c, const char *target)
     return t.v;
 }
 
+static void
+add_report(const Options *o, Compile *c, Tiles *t, Outputs *l)
+{
+    json_t *report = compile_report(c, t);
+    char *text = json_dumps(report, JSON_INDENT(1));
+    if (!text)
+        die("no memory for the report");
+    add_output(c, l, output_path(o, c, ".report.json"),
+               arena_printf(&c->mem.perm, "%s\n", text));
+    add_output(c, l, output_path(o, c, ".report.txt"), report_text(&c->mem, report));
+    free(text);
+    json_decref(report);
+}
+
 static Outputs
 collect_outputs(const Options *o, Compile *c)
 {
     Outputs l = {0};
+    Tiles *t = o->emit & (EMIT_C | EMIT_REPORT) ? compile_tiles(c) : NULL;
+    if (o->emit & EMIT_C)
+        add_output(c, &l, output_path(o, c, ".c"), compile_c(c, c->schema, t));
+    if (o->emit & EMIT_REPORT)
+        add_report(o, c, t, &l);
     if (o->emit & EMIT_AST)
         add_output(c, &l, output_path(o, c, ".ast.txt"), trees_text(c));
     if (o->emit & EMIT_GRAPH)
@@ -344,7 +366,7 @@ run(const Options *o, Compile *c)
 int
 main(int argc, char **argv)
 {
-    Options o = {.emit = EMIT_GRAPH};
+    Options o = {.emit = EMIT_C | EMIT_REPORT};
     mem_init(&o.mem);
     read_options(&o, argc, argv);
     int status = o.status;

@@ -1,11 +1,10 @@
 // mem.h - memory of the compiler: zeroed arenas, growable arrays, interned strings,
 // die().
 //
-// Nothing is freed one by one. `perm` lives as long as the compilation, `scratch` as
-// long as one pass.
-// Built with -DARENA_DEBUG each object is an allocation of its own, so a sanitizer sees
-// its bounds.
-// Running out of memory ends the program with one line and status 1.
+// Nothing is freed one by one. `perm` lives as long as the compilation, `scratch` as long
+// as one pass. Built with -DARENA_DEBUG each object is an allocation of its own, so a
+// sanitizer sees its bounds. Running out of memory ends the program with one line and
+// status 1.
 
 #ifndef PCVRC_MEM_H
 #define PCVRC_MEM_H

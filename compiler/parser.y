@@ -314,10 +314,8 @@ action_of(YYACTIONTYPE state, int token)
 enum { MAX_TRIAL = 64 }; // states above the real stack; empty rules alone add any
 
 // Plays the parser forward without touching it until the token is shifted or refused: a
-// merged LALR
-// state may allow a reduction after which the token is refused. The states are the
-// lowest n_real of
-// the parser's own, and `above` on top of them.
+// merged LALR state may allow a reduction after which the token is refused. The states
+// are the lowest n_real of the parser's own, and `above` on top of them.
 bool
 parser_could_stand(const void *parser, int token)
 {

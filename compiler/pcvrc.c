@@ -3,6 +3,8 @@
 //     text -- load (lex, parse, merge, check) --> program
 //     program, configuration, schema -- elaborate --> graph of one sample
 //     graph -- the passes below --> forward, recomputation and backward in one graph
+//     graph -- schedule, plan --> tile program, every buffer in its place (compile_c.c)
+//     tile program -- emit_c, emit_report --> C text, report
 
 #include "pcvrc.h"
 

@@ -2,9 +2,8 @@
 // report.
 //
 // One Compile goes through the steps in their order. Each returns an exit status: 0, 1
-// for a fault
-// in the input, 2 for one in the command line; what was found is in `diag`, and nothing
-// is printed.
+// for a fault in the input, 2 for one in the command line; what was found is in `diag`,
+// and nothing is printed.
 
 #ifndef PCVRC_PCVRC_H
 #define PCVRC_PCVRC_H
@@ -29,9 +28,8 @@ typedef struct Compile {
 // Reads the model file and its imports. In any case compile_close must follow.
 int compile_open(Compile *c, const char *path, const char *const *include_dirs, int n);
 // Reads the schema: `path`, or when that is NULL schema.json beside the model, else
-// official.json of the
-// installed models (c->schema_path tells which). The sequence lengths are the
-// configuration's.
+// official.json of the installed models (c->schema_path tells which). The sequence
+// lengths are the configuration's.
 int compile_schema(Compile *c, const char *path);
 // Elaborates: c->graph is the forward graph of one sample.
 int compile_graph(Compile *c);
@@ -50,9 +48,8 @@ extern const int n_passes;
 typedef void PassHook(void *arg, const char *pass, const Graph *g);
 
 // Runs the passes. `choice` is what --checkpoint takes; NULL: "blocks" if the
-// configuration says
-// gradient_checkpointing, else "none". Without `backward` only those of the forward
-// graph run.
+// configuration says gradient_checkpointing, else "none". Without `backward` only those
+// of the forward graph run.
 int compile_passes(Compile *c, const char *choice, bool backward, PassHook *hook,
                    void *arg);
 
@@ -60,12 +57,13 @@ int compile_passes(Compile *c, const char *choice, bool backward, PassHook *hook
 // of the module pcvr_<name>, both in c->mem.
 struct Tiles *compile_tiles(Compile *c);
 char *compile_c(Compile *c, const Schema *schema, struct Tiles *t);
+// The report of the module for c->schema; the caller owns it.
+json_t *compile_report(Compile *c, struct Tiles *t);
 
 // output.c - files written whole or not at all.
 
 // Writes a file under a temporary name in its directory, then renames it; makes missing
-// directories.
-// 0, or 1 and an error without a place.
+// directories. 0, or 1 and an error without a place.
 int write_file(Diag *d, const char *path, const char *text, size_t length);
 // A path as make reads it in a rule.
 const char *make_quoted(Arena *a, const char *path);

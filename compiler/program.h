@@ -1,10 +1,8 @@
 // program.h - the declarations of a model file and all it imports, merged and checked.
 //
-// One namespace: a declaration replaces an imported one of the same name, also where
-// the imported
-// file uses it. What is left is listed here; order within a list is imported files
-// first, then as
-// written, a replacement standing where the replaced one stood.
+// One namespace: a declaration replaces an imported one of the same name, also where the
+// imported file uses it. What is left is listed here; order within a list is imported
+// files first, then as written, a replacement standing where the replaced one stood.
 
 #ifndef PCVRC_PROGRAM_H
 #define PCVRC_PROGRAM_H
@@ -36,9 +34,9 @@ typedef struct Program {
     NameMap index;                // of decls, by name
 } Program;
 
-// Reads a model file and its imports (beside the importing file, then each -I
-// directory, then the
-// directory of installed models), merges, checks. Errors go to d; NULL when there is any.
+// Reads a model file and its imports (beside the importing file, then each -I directory,
+// then the directory of installed models), merges, checks. Errors go to d; NULL when
+// there is any.
 Program *pcvrc_load(Mem *mem, Diag *d, const char *path, const char *const *include_dirs,
                     int n_include_dirs);
 // The same for a text in memory: `path` is shown in messages and places its imports.

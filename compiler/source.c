@@ -212,9 +212,8 @@ step(const Source *s, uint32_t at, int n, uint32_t end)
     return at;
 }
 
-// The line of source under a message, with a caret at the place and a wave under the
-// rest of it;
-// of a long line the part around the place.
+// The line of source under a message, with a caret at the place and a wave under the rest
+// of it; of a long line the part around the place.
 static void
 add_excerpt(const Source *s, Place p, int line, Arena *a, Text *t)
 {

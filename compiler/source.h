@@ -1,9 +1,8 @@
 // source.h - source files, places in them, and diagnostics.
 //
 // A place is a slice of a source file; line and column are worked out when a message is
-// printed.
-// Diagnostics are collected: a stage reports all it finds, the caller prints them and
-// stops.
+// printed. Diagnostics are collected: a stage reports all it finds, the caller prints
+// them and stops.
 //
 //     toy.pcvr:12:13: error: '@' needs equal inner sizes, found f32[T, 64] and f32[48,
 // 32]
@@ -68,8 +67,7 @@ const char *diag_text(const Diag *d, Arena *a);
 uint32_t source_add(Diag *d, const char *path, const char *real_path, const char *text,
                     size_t length);
 // Reads a file and adds it; 0 and an error at `from` when that fails (missing, a
-// directory,
-// too large, a NUL byte, bytes that are not UTF-8).
+// directory, too large, a NUL byte, bytes that are not UTF-8).
 uint32_t source_read(Diag *d, const char *path, Place from);
 // Whether the text is UTF-8 without NUL bytes; an error at the first byte that is not.
 bool source_check(Diag *d, uint32_t file);

@@ -71,6 +71,32 @@ run "$tiny" --emit=ast,graph -o "$tmp/a/b" --set d=4 -MD -MP --name other
     grep -q 'schema.json' "$tmp/a/b/other.d" && [ "$(ls "$tmp/a/b" | wc -l)" -eq 3 ]
 result outputs $?
 
+run "$tiny" -o "$tmp/d" --checkpoint=blocks
+[ $? -eq 0 ] && grep -q 'pcvr_module MODULE' "$tmp/d/tiny.c" && ! grep -q "$tmp" "$tmp/d/tiny.c" &&
+    python3 - "$tmp/d/tiny.report.json" <<'CHECK' && grep -q 'peak' "$tmp/d/tiny.report.txt"
+import json, sys
+r = json.load(open(sys.argv[1]))
+p = r["plan"]
+parts = ["parameter_bytes", "gradient_bytes", "row_store_bytes", "input_bytes", "activation_bytes"]
+assert p["planned_peak_bytes"] == sum(p[k] for k in parts) and p["batch"] == 256
+assert r["checkpoint"] == "blocks" and r["configuration"]["d"] == 3
+assert sum(x["kept_bytes"] for x in r["regions"]) == r["kept_bytes_per_sample"]
+assert {x["block"] for x in r["regions"]} >= {"blocks.0", "blocks.1"}
+assert all(x["kept"] + x["made_again"] > 0 for x in r["values"])
+CHECK
+result module_and_report $?
+
+# The program that runs modules plans the same bytes.
+"${BUILD:-build}/pcvr" plan --model "$tiny" --schema "$tmp/schema.json" --batch 256 --threads 1 --checkpoint blocks \
+    --json >"$tmp/out" 2>"$tmp/err"
+[ $? -eq 0 ] && python3 - "$tmp/d/tiny.report.json" "$tmp/out" <<'CHECK'
+import json, sys
+ours, theirs = json.load(open(sys.argv[1]))["plan"], json.load(open(sys.argv[2]))
+same = [k for k in ours if k.endswith("_bytes")]
+assert len(same) == 6 and all(ours[k] == theirs[k] for k in same), (ours, theirs)
+CHECK
+result report_plans_as_pcvr_does $?
+
 cp -r "$tmp/a" "$tmp/before"
 run "$tiny" --emit=ast,graph -o "$tmp/a/b" --set d=4 -MD -MP --name other
 [ $? -eq 0 ] && diff -r "$tmp/a" "$tmp/before" >/dev/null
