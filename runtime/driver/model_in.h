@@ -11,7 +11,6 @@
 
 typedef struct ModelIn {
     Compile c;
-    char symbol[256]; // "pcvr_onetrans"
 } ModelIn;
 
 // Reads and checks a model file, with the configuration's defaults. model_close in any case.
