@@ -5,6 +5,7 @@
 
 #include "pcvrc.h"
 #include "report.h"
+#include "tile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,8 @@ static const char help[] =
     "directory\n"
     "  --dump=PASS        print the graph after a pass, write no files; PASS: "
     "elaborate,\n"
-    "                     simplify, prune, differentiate, checkpoint, sweep\n"
+    "                     simplify, prune, differentiate, checkpoint, sweep,\n"
+    "                     schedule, plan\n"
     "  -MD -MF FILE -MT TARGET -MP\n"
     "                     write a rule for make: what the module is made from\n"
     "  --mk               print the path of the rules to include in a Makefile\n"
@@ -69,7 +71,8 @@ is_pass(const char *name)
     for (int i = 0; i < n_passes; i++)
         if (strcmp(passes[i].name, name) == 0)
             return true;
-    return strcmp(name, "elaborate") == 0;
+    return strcmp(name, "elaborate") == 0 || strcmp(name, "schedule") == 0 ||
+           strcmp(name, "plan") == 0;
 }
 
 static void
@@ -342,6 +345,20 @@ dump(void *arg, const char *pass, const Graph *g)
     }
 }
 
+// The tile program, as scheduled or with the offsets that plan gives.
+static void
+dump_tiles(const Options *o, Compile *c)
+{
+    for (int i = 0; i < o->dump.n; i++) {
+        bool planned = strcmp(o->dump.v[i], "plan") == 0;
+        if (!planned && strcmp(o->dump.v[i], "schedule") != 0)
+            continue;
+        if (o->dump.n > 1)
+            printf("# %s\n", o->dump.v[i]);
+        tiles_print(compile_tiles(c), planned, stdout);
+    }
+}
+
 static int
 run(const Options *o, Compile *c)
 {
@@ -357,6 +374,8 @@ run(const Options *o, Compile *c)
         status = compile_graph(c);
     if (!status)
         status = compile_passes(c, o->checkpoint, true, dump, (void *)o);
+    if (!status)
+        dump_tiles(o, c);
     if (status || o->dump.n)
         return status;
     Outputs l = collect_outputs(o, c);

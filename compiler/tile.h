@@ -127,7 +127,8 @@ typedef struct Store {
     int64_t ids_per_sample;
 } Store;
 
-typedef struct Tiles {
+typedef struct Tiles Tiles;
+struct Tiles {
     Mem *mem;
     Graph *g;
     int region;                  // that statements are added to
@@ -143,7 +144,7 @@ typedef struct Tiles {
     int64_t input_bytes, kept_bytes;
     int64_t line_bytes[TL_COUNT]; // scratch of a timeline
     int64_t scratch_bytes;        // of a thread
-} Tiles;
+};
 
 // schedule.c - from the graph after sweep to regions of statements.
 Tiles *schedule(Graph *g);
@@ -252,5 +253,8 @@ typedef struct EmitOptions {
 const char *module_symbol(Mem *mem, const char *name);
 // The C text of a module, in mem->perm.
 char *emit_c(Tiles *t, const EmitOptions *o);
+
+// tile_print.c - stable text; planned: with offsets.
+void tiles_print(const Tiles *t, bool planned, FILE *f);
 
 #endif
