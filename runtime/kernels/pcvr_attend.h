@@ -213,8 +213,8 @@ k_attention(const k_attend *a, float *out, ptrdiff_t ldo)
     }
     k_attend_block b = k_attend_place(a, 0);
     const float factor = K_LOG2_E / sqrtf((float)a->W);
-    for (int q0 = 0; q0 < a->T; q0 += K_ATTEND_QUERIES) {
-        k_attend_see(a, &b, q0);
+    for (int q0 = 0; q0 < a->T; q0 += b.n) {
+        k_attend_see(a, &b, q0, k_attend_block_size(a, q0));
         b.care = k_attend_keys_need_care(a, &b);
         for (int h = 0; h < a->H; h++) {
             v_f32 inv[K_ATTEND_NV];

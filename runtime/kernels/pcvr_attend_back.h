@@ -120,8 +120,8 @@ k_attention_back(const k_attend *a, const float *dout, ptrdiff_t lddo, float *dq
     const float factor = 1.0f / sqrtf((float)a->W);
     k_fill(a->S, a->H * a->W, 0.0f, dk, lddk);
     k_fill(a->S, a->H * a->W, 0.0f, dv, lddv);
-    for (int q0 = 0; q0 < a->T; q0 += K_ATTEND_QUERIES) {
-        k_attend_see(a, &b, q0);
+    for (int q0 = 0; q0 < a->T; q0 += b.n) {
+        k_attend_see(a, &b, q0, k_attend_block_size(a, q0));
         b.care = k_attend_keys_need_care(a, &b) ||
                  k_attend_queries_need_care(a, &b, dout, lddo);
         for (int h = 0; h < a->H; h++) {

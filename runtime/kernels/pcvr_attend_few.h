@@ -146,7 +146,7 @@ k_attention_few(const k_attend *a, float *out, ptrdiff_t ldo)
 {
     k_attend_block b = k_attend_place(a, 0);
     const float factor = K_LOG2_E / sqrtf((float)a->W);
-    k_attend_see(a, &b, 0);
+    k_attend_see(a, &b, 0, a->T);
     b.care = k_attend_keys_need_care(a, &b);
     for (int h = 0; h < a->H; h++) {
         const int c = h * a->W;
@@ -208,7 +208,7 @@ k_attention_few_back(const k_attend *a, const float *dout, ptrdiff_t lddo, float
 {
     k_attend_block b = k_attend_place(a, 1);
     const float factor = 1.0f / sqrtf((float)a->W);
-    k_attend_see(a, &b, 0);
+    k_attend_see(a, &b, 0, a->T);
     b.care =
         k_attend_keys_need_care(a, &b) || k_attend_queries_need_care(a, &b, dout, lddo);
     k_fill(a->S, a->H * a->W, 0.0f, dk, lddk);

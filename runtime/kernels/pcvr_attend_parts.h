@@ -77,19 +77,34 @@ k_attend_mask_bits(const uint8_t *m, int n)
     return bits;
 }
 
-// Which keys the queries of the block see: bits a key, and runs of keys that are seen at all.
+// The queries of the block that have key j in their range.
+static inline uint32_t
+k_attend_range_bits(const k_attend *a, const k_attend_block *b, int j)
+{
+    uint32_t bits = 0;
+    const v_i32 key = vi_set1(j);
+    for (int i = 0; i < b->n; i += PCVR_VL) {
+        const int lanes = k_min(PCVR_VL, b->n - i);
+        const v_i32 lo = vi_load_n(a->lo + b->q0 + i, lanes);
+        const v_i32 hi = vi_load_n(a->hi + b->q0 + i, lanes);
+        bits |= vm_to_bits(vm_andnot(vi_lt(key, hi), vi_lt(key, lo))) << i;
+    }
+    return bits & b->all;
+}
+
+// Which keys the n queries from q0 on see: bits a key, and runs of keys that are seen at all.
 // A gap of up to 3 unseen keys stays inside a run.
 K_FN void
-k_attend_see(const k_attend *a, k_attend_block *b, int q0)
+k_attend_see(const k_attend *a, k_attend_block *b, int q0, int n)
 {
     b->q0 = q0;
-    b->n = k_min(K_ATTEND_QUERIES, a->T - q0);
-    b->nv = (b->n + PCVR_VL - 1) / PCVR_VL;
-    b->all = b->n == 32 ? 0xffffffffu : (1u << b->n) - 1u;
+    b->n = n;
+    b->nv = (n + PCVR_VL - 1) / PCVR_VL;
+    b->all = n == 32 ? 0xffffffffu : (1u << n) - 1u;
     int first = 0, last = a->S, inner0 = 0, inner1 = a->S;
     if (a->lo) {
         first = a->S, last = 0;
-        for (int i = q0; i < q0 + b->n; i++) {
+        for (int i = q0; i < q0 + n; i++) {
             first = k_min(first, a->lo[i]), last = k_max(last, a->hi[i]);
             inner0 = k_max(inner0, a->lo[i]), inner1 = k_min(inner1, a->hi[i]);
         }
@@ -99,11 +114,9 @@ k_attend_see(const k_attend *a, k_attend_block *b, int q0)
     for (int j = first; j < last; j++) {
         uint32_t bits = b->all;
         if (a->mask)
-            bits = k_attend_mask_bits(a->mask + j * a->ldm + q0, b->n);
+            bits = k_attend_mask_bits(a->mask + j * a->ldm + q0, n);
         if (j < inner0 || j >= inner1)
-            for (int i = 0; i < b->n; i++)
-                if (j < a->lo[q0 + i] || j >= a->hi[q0 + i])
-                    bits &= ~(1u << i);
+            bits &= k_attend_range_bits(a, b, j);
         b->seen[j] = bits;
         if (!bits)
             continue;
@@ -115,6 +128,14 @@ k_attend_see(const k_attend *a, k_attend_block *b, int q0)
             b->runs++;
         }
     }
+}
+
+// Queries of the block at q0: the odd ones come first, which wastes least under a causal mask.
+static inline int
+k_attend_block_size(const k_attend *a, int q0)
+{
+    const int odd = a->T % K_ATTEND_QUERIES;
+    return q0 == 0 && odd ? odd : K_ATTEND_QUERIES;
 }
 
 // 1 when every number of a row is finite.

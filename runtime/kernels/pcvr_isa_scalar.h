@@ -1,4 +1,4 @@
-// pcvr_isa_scalar.h - the vector of one float; fma is fmaf, rounded once like the others.
+// pcvr_isa_scalar.h - the vector of one float; fma is rounded once, like the others.
 #ifndef PCVR_ISA_SCALAR_H
 #define PCVR_ISA_SCALAR_H
 
@@ -8,6 +8,29 @@
 typedef float v_f32;
 typedef uint32_t v_i32;
 typedef int v_mask;
+
+// a * b + c rounded once, without a call of fmaf in all but rare cases.  The product is exact in
+// double; the sum, rounded to double and again to float, is right unless it lies half-way
+// between two floats (its last 29 bits are 1000...) or below the normal floats.
+static inline float
+v_fma_one(float a, float b, float c)
+{
+    const double sum = (double)a * (double)b + (double)c;
+    uint64_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    const uint32_t exponent = (uint32_t)(bits >> 52) & 0x7ffu;
+    if ((bits & 0x1fffffffu) != 0x10000000u && (exponent - 897u < 254u || bits << 1 == 0))
+        return (float)sum;
+    return fmaf(a, b, c);
+}
+
+// To the nearest integer, ties to even: adding 1.5 * 2^23 leaves no fraction.
+static inline float
+v_round(float a)
+{
+    const float magic = 12582912.0f;
+    return fabsf(a) < 4194304.0f ? copysignf((a + magic) - magic, a) : rintf(a);
+}
 
 // clang-format off
 static inline v_f32 v_zero(void) { return 0.0f; }
@@ -24,11 +47,10 @@ static inline v_f32 v_div(v_f32 a, v_f32 b) { return a / b; }
 static inline v_f32 v_sqrt(v_f32 a) { return sqrtf(a); }
 static inline v_f32 v_neg(v_f32 a) { return -a; }
 static inline v_f32 v_abs(v_f32 a) { return fabsf(a); }
-static inline v_f32 v_fma(v_f32 a, v_f32 b, v_f32 c) { return fmaf(a, b, c); }
-static inline v_f32 v_fnma(v_f32 a, v_f32 b, v_f32 c) { return fmaf(-a, b, c); }
+static inline v_f32 v_fma(v_f32 a, v_f32 b, v_f32 c) { return v_fma_one(a, b, c); }
+static inline v_f32 v_fnma(v_f32 a, v_f32 b, v_f32 c) { return v_fma_one(-a, b, c); }
 static inline v_f32 v_max(v_f32 a, v_f32 b) { return a > b ? a : b; }
 static inline v_f32 v_min(v_f32 a, v_f32 b) { return a < b ? a : b; }
-static inline v_f32 v_round(v_f32 a) { return rintf(a); }
 
 static inline v_mask v_lt(v_f32 a, v_f32 b) { return a < b; }
 static inline v_mask v_le(v_f32 a, v_f32 b) { return a <= b; }
@@ -88,7 +110,7 @@ vi_float(v_i32 i)
 static inline v_i32
 v_to_i32(v_f32 a)
 {
-    const float r = rintf(a);
+    const float r = v_round(a);
     if (!(r >= -2147483648.0f && r < 2147483648.0f))
         return 0x80000000u;
     return (uint32_t)(int32_t)r;

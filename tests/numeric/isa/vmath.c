@@ -284,11 +284,42 @@ test_vector_basics(void **state)
     assert_true(v_hmin(v_load(ones)) == 1.0f);
 }
 
+// Fused multiply-adds are rounded once, half-way cases, subnormals and the ends included.
+static void
+test_fma(void **state)
+{
+    (void)state;
+    int halfway = 0, tiny = 0;
+    for (int i = 0; i < 200000; i++) {
+        float a = ldexpf(kt_float(), kt_int(-70, 64)), b = ldexpf(kt_float(), kt_int(-70, 64));
+        float c = ldexpf(kt_float(), kt_int(-149, 127));
+        if (i % 4 == 0) { // c near an integer, a b near half of its last place
+            c = (float)kt_int(1 << 23, (1 << 24) - 1);
+            a = 1.0f + ldexpf((float)kt_int(-3, 3), -23);
+            b = 0.5f + ldexpf((float)kt_int(-3, 3), -24);
+        } else if (i % 4 == 1) {
+            c = -a * b;
+        } else if (i % 4 == 2 && i % 100 == 2) {
+            a = HUGE_VALF;
+        }
+        const float want = fmaf(a, b, c), less = fmaf(-a, b, c);
+        float y[PCVR_VL], z[PCVR_VL];
+        v_store(y, v_fma(v_set1(a), v_set1(b), v_set1(c)));
+        v_store(z, v_fnma(v_set1(a), v_set1(b), v_set1(c)));
+        assert_true(isnan(want) ? isnan(y[0]) : kt_same_bits(y[0], want));
+        assert_true(isnan(less) ? isnan(z[0]) : kt_same_bits(z[0], less));
+        halfway += i % 4 == 0 && want != (float)((double)a * (double)b + (double)c);
+        tiny += want != 0.0f && fabsf(want) < FLT_MIN;
+    }
+    assert_true(halfway > 100 && tiny > 100);
+}
+
 int
 KERNEL_GROUP(vmath)(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vector_basics),
+        cmocka_unit_test(test_fma),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_special_values),
         cmocka_unit_test(test_lanes_and_tails_agree),
