@@ -136,7 +136,7 @@ test: all $(TEST_BIN)
 FUZZ_S ?= 20
 fuzz: all
 	@if ! command -v clang >/dev/null; then echo "skip fuzz: no clang"; else \
-	    $(MAKE) BUILD=build-fuzz SAN=1 CC=clang CFLAGS=-fsanitize=fuzzer-no-link \
+	    $(MAKE) BUILD=build-fuzz SAN=1 CC=clang CFLAGS='-fsanitize=fuzzer-no-link -DPCVRC_MAX_STEPS=200000' \
 	        $(patsubst $(BUILD)/%,build-fuzz/%,$(ARCHIVES) $(DRIVER_LIB)) && \
 	    tests/fuzz/run build-fuzz $(FUZZ_S); fi
 

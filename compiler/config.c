@@ -1,7 +1,8 @@
-// config.c - the configuration of a model: defaults, the train section, values from outside.
+// config.c - the configuration of a model: defaults, the train section, values from
+// outside.
 //
-// Values are checked when they are given; what nobody gave is evaluated when it is read, so a default
-// may use other fields.
+// Values are checked when they are given; what nobody gave is evaluated when it is
+// read, so a default may use other fields.
 
 #include "elab_int.h"
 
@@ -24,7 +25,7 @@ struct Config {
 static const char CHECKPOINTING[] = "gradient_checkpointing";
 static const char SEQ_MAX_LENS[] = "data.seq_max_lens";
 
-// ---- checking ------------------------------------------------------------------------------------
+// ---- checking ---------------------------------------------------------------------
 
 static bool
 in_list(Elab *e, const Decl *d, Value v, const char **text)
@@ -34,7 +35,8 @@ in_list(Elab *e, const Decl *d, Value v, const char **text)
         return true;
     *text = value_text(e->mem, list);
     if (list.kind != V_LIST) {
-        fault(e, d->allowed->place, "what '%s' allows must be a range or a list, found %s", d->name,
+        fault(e, d->allowed->place,
+              "what '%s' allows must be a range or a list, found %s", d->name,
               value_what(e->mem, list));
         return true;
     }
@@ -75,10 +77,12 @@ check_allowed(Elab *e, const Decl *d, Value v, const char *origin, Place p)
         return true;
     }
     const char *text = "";
-    bool ok = d->allowed->kind == AST_RANGE ? in_range(e, d, v, &text) : in_list(e, d, v, &text);
+    bool ok = d->allowed->kind == AST_RANGE ? in_range(e, d, v, &text)
+                                            : in_list(e, d, v, &text);
     if (!ok)
         fault(e, p, "'%s' must be in %s, found %s (%s)", d->name, text,
-              v.kind == V_STR ? arena_printf(&e->mem->perm, "\"%s\"", v.s) : value_text(e->mem, v),
+              v.kind == V_STR ? arena_printf(&e->mem->perm, "\"%s\"", v.s)
+                              : value_text(e->mem, v),
               origin);
     return ok;
 }
@@ -108,7 +112,7 @@ config_value(Elab *e, const Config *c, const Decl *d)
     return v;
 }
 
-// ---- giving values ---------------------------------------------------------------------------------
+// ---- giving values ----------------------------------------------------------------
 
 static int
 set_value(Config *c, const Decl *d, Value v, const char *origin, Place p)
@@ -140,8 +144,10 @@ unknown_name(Config *c, const char *name, const char *flag, Place p)
     names[n_names++] = CHECKPOINTING;
     names[n_names++] = SEQ_MAX_LENS;
     const char *near = nearest_name(name, names, n_names);
-    const char *hint = near ? arena_printf(&c->mem->perm, ", did you mean '%s'", near) : "";
-    diag_error(c->diag, p, "the model has no configuration field '%s' (%s)%s", name, flag, hint);
+    const char *hint =
+        near ? arena_printf(&c->mem->perm, ", did you mean '%s'", near) : "";
+    diag_error(c->diag, p, "the model has no configuration field '%s' (%s)%s", name, flag,
+               hint);
     return CONFIG_USAGE;
 }
 
@@ -159,7 +165,8 @@ set_checkpointing(Config *c, Value v, const char *origin, Place p)
 
 // The value of a text: JSON, or the text itself where a string is wanted.
 static int
-parse_value(Config *c, const char *name, const char *text, const char *flag, bool string, Value *v)
+parse_value(Config *c, const char *name, const char *text, const char *flag, bool string,
+            Value *v)
 {
     if (string && text[0] != '"') {
         *v = value_str(mem_intern_str(c->mem, text));
@@ -168,8 +175,8 @@ parse_value(Config *c, const char *name, const char *text, const char *flag, boo
     json_error_t error;
     json_t *j = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
     if (!j) {
-        diag_error(c->diag, (Place){0}, "'%s' needs a JSON value, found '%s' (%s): %s", name, text,
-                   flag, error.text);
+        diag_error(c->diag, (Place){0}, "'%s' needs a JSON value, found '%s' (%s): %s",
+                   name, text, flag, error.text);
         return CONFIG_BAD_VALUE;
     }
     *v = value_from_json(c->mem, j);
@@ -212,8 +219,10 @@ set_fields(Config *c, const json_t *fields, const char *prefix, const char *wher
 {
     int worst = CONFIG_OK;
     const char *key;
-    json_t *x, *o = (json_t *)(uintptr_t)fields; // the iteration macro wants one it could change
-    json_object_foreach (o, key, x) {
+    json_t *x,
+        *o = (json_t *)(uintptr_t)fields; // the iteration macro wants one it could change
+    json_object_foreach(o, key, x)
+    {
         const char *name = arena_printf(&c->mem->perm, "%s%s", prefix, key);
         const Decl *d = find_config(c, name);
         int status = CONFIG_OK;
@@ -233,13 +242,14 @@ int
 config_set_json(Config *c, const json_t *fields, const char *where)
 {
     if (!json_is_object(fields)) {
-        diag_error(c->diag, (Place){0}, "the configuration must be an object (%s)", where);
+        diag_error(c->diag, (Place){0}, "the configuration must be an object (%s)",
+                   where);
         return CONFIG_BAD_VALUE;
     }
     return set_fields(c, fields, "", where);
 }
 
-// ---- sequence lengths ------------------------------------------------------------------------------
+// ---- sequence lengths -------------------------------------------------------------
 
 int
 config_set_seq_max_lens(Config *c, const char *lens)
@@ -258,15 +268,18 @@ config_set_seq_max_lens_json(Config *c, const json_t *lens, const char *where)
     const char *key;
     json_t *x, *o = (json_t *)(uintptr_t)lens;
     bool ok = json_is_object(lens);
-    json_object_foreach (o, key, x) {
+    json_object_foreach(o, key, x)
+    {
         ok = ok && json_is_integer(x) && !strpbrk(key, ":,");
         if (ok)
             text_add(&c->mem->perm, &t, "%s%s:%lld", t.n > 1 ? "," : "", key,
                      (long long)json_integer_value(x));
     }
     if (!ok) {
-        diag_error(c->diag, (Place){0},
-                   "'seq_max_lens' must be \"name:length,...\" or an object of lengths (%s)", where);
+        diag_error(
+            c->diag, (Place){0},
+            "'seq_max_lens' must be \"name:length,...\" or an object of lengths (%s)",
+            where);
         return CONFIG_BAD_VALUE;
     }
     c->lens = t.v;
@@ -285,7 +298,7 @@ config_gradient_checkpointing(const Config *c)
     return c->checkpointing;
 }
 
-// ---- the train section -----------------------------------------------------------------------------
+// ---- the train section ------------------------------------------------------------
 
 static int
 apply_setting(Config *c, const Ast *setting)
@@ -328,11 +341,11 @@ config_new(Mem *mem, Diag *diag, const Program *program)
     elab_init(&e, mem, diag, program, c);
     for (int k = 0; k < program->decls.n; k++)
         if (program->decls.v[k].kind == DECL_CONFIG)
-            global_value(&e, &program->decls.v[k], program->decls.v[k].ast->place);
+            global_value(&e, &program->decls.v[k]);
     return diag->errors > before ? NULL : c;
 }
 
-// ---- writing it out --------------------------------------------------------------------------------
+// ---- writing it out ---------------------------------------------------------------
 
 // Sets a dotted name in nested objects.
 static bool
@@ -371,7 +384,7 @@ config_json(const Config *c)
         const Decl *d = &c->program->decls.v[k];
         if (d->kind != DECL_CONFIG)
             continue;
-        Value v = global_value(&e, d, d->ast->place);
+        Value v = global_value(&e, d);
         ok = v.kind != V_ERROR && set_nested(o, d->name, value_to_json(v));
     }
     ok = ok && set_nested(o, CHECKPOINTING, json_boolean(c->checkpointing));

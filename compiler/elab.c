@@ -1,8 +1,10 @@
-// elab.c - elaboration: from a program, its configuration and a schema to the graph of one sample.
+// elab.c - elaboration: from a program, its configuration and a schema to the graph of
+// one sample.
 //
-// Everything that depends on configuration and schema only is evaluated here; what is left are tensor
-// operations. First the members of the model are made, then they get their names (a layer is named by
-// the first member that holds it) and the parameters their order, then forward() is evaluated.
+// Everything that depends on configuration and schema only is evaluated here; what is
+// left are tensor operations. First the members of the model are made, then they get
+// their names (a layer is named by the first member that holds it) and the parameters
+// their order, then forward() is evaluated.
 
 #include "elab_int.h"
 
@@ -26,7 +28,7 @@ elab_init(Elab *e, Mem *mem, Diag *diag, const Program *program, const Config *c
     e->handlers = h;
 }
 
-// ---- faults --------------------------------------------------------------------------------------
+// ---- faults -----------------------------------------------------------------------
 
 void
 note_frames(Elab *e)
@@ -68,13 +70,49 @@ count_steps(Elab *e, int64_t n, Place p)
     return true;
 }
 
-// ---- names ---------------------------------------------------------------------------------------
-
-static Place
-global_place(const Decl *d)
+bool
+go_deeper(Elab *e, Place p)
 {
-    return d->ast->name_place.file ? d->ast->name_place : d->ast->place;
+    if (e->depth < MAX_DEPTH) {
+        e->depth++;
+        return true;
+    }
+    fault(e, p, "evaluation nests more than %d deep", MAX_DEPTH);
+    e->stop = true;
+    return false;
 }
+
+bool
+frame_enter(Elab *e, Frame *f, const char *name, Place p)
+{
+    if (e->n_frames >= MAX_FRAMES) {
+        fault(e, p, "calls nest more than %d deep", MAX_FRAMES);
+        e->stop = true;
+        return false;
+    }
+    *f = (Frame){e->frame, name, p};
+    e->frame = f;
+    e->n_frames++;
+    return true;
+}
+
+void
+frame_leave(Elab *e)
+{
+    e->frame = e->frame->outer;
+    e->n_frames--;
+}
+
+bool
+need_graph(Elab *e, Place p)
+{
+    if (!e->g)
+        fault(e, p,
+              "tensors cannot be used here: a configuration does not depend on them");
+    return e->g != NULL;
+}
+
+// ---- names ------------------------------------------------------------------------
 
 // Binds every name that a file-level let declares.
 static void
@@ -101,29 +139,33 @@ global_compute(Elab *e, const Decl *d)
 {
     Global *g = &e->globals[d - e->program->decls.v];
     switch (d->kind) {
-    case DECL_LAYER: return (Value){.kind = V_DECL, .decl = d};
-    case DECL_CONFIG: return config_value(e, e->config, d);
+    case DECL_LAYER:
+        return (Value){.kind = V_DECL, .decl = d};
+    case DECL_CONFIG:
+        return config_value(e, e->config, d);
     case DECL_FN: {
         Fn *fn = arena_new(&e->mem->perm, Fn);
         *fn = (Fn){d->ast, NULL, d->name};
         return (Value){.kind = V_FN, .fn = fn};
     }
-    case DECL_LET: break;
+    case DECL_LET:
+        break;
     }
     bind_globals(e, d->ast->kids[0], eval(e, NULL, d->ast->kids[1]), d);
     return g->v;
 }
 
 Value
-global_value(Elab *e, const Decl *d, Place use)
+global_value(Elab *e, const Decl *d)
 {
     Global *g = &e->globals[d - e->program->decls.v];
     if (g->state == GLOBAL_DONE)
         return g->v;
     if (g->state == GLOBAL_BUSY)
-        return fault(e, use, "the value of '%s' needs itself", d->name);
+        die("'%s' needs itself, which the checks refuse", d->name);
     g->state = GLOBAL_BUSY;
-    // A value of the file belongs to no block call and no predicate, whoever reads it first.
+    // A value of the file belongs to no block call and no predicate, whoever reads it
+    // first.
     Call *call = e->g ? e->g->call : NULL;
     MaskBuild *mask = e->mask;
     if (e->g)
@@ -160,7 +202,8 @@ builtin_value(Elab *e, const Builtin *b, Place p)
 {
     bool data = b->kind == BI_DATA;
     if (data && !e->schema)
-        return fault(e, p, "'%s' cannot be read here: a configuration does not depend on it",
+        return fault(e, p,
+                     "'%s' cannot be read here: a configuration does not depend on it",
                      b->name);
     if (strcmp(b->name, "pi") == 0)
         return value_float(3.14159265358979323846);
@@ -190,7 +233,7 @@ name_value(Elab *e, Env *env, const char *name, Place p)
         return b->v;
     const Decl *d = program_find(e->program, name);
     if (d)
-        return global_value(e, d, p);
+        return global_value(e, d);
     const Builtin *built = builtin_find(name, false);
     if (built)
         return builtin_value(e, built, p);
@@ -199,7 +242,7 @@ name_value(Elab *e, Env *env, const char *name, Place p)
     return fault(e, p, "unknown name '%s'", name);
 }
 
-// ---- the whole -----------------------------------------------------------------------------------
+// ---- the whole --------------------------------------------------------------------
 
 static void
 check_asserts(Elab *e)
@@ -234,8 +277,11 @@ set_results(Elab *e, Value v, Place p)
     Value logits = v;
     if (v.kind == V_TUPLE || v.kind == V_LIST) {
         if (v.list->n != 2) {
-            fault(e, p, "forward of a model returns the logits, or the logits and the embedding, "
-                        "found %s", value_what(e->mem, v));
+            fault(
+                e, p,
+                "forward of a model returns the logits, or the logits and the embedding, "
+                "found %s",
+                value_what(e->mem, v));
             return;
         }
         logits = v.list->v[0];
@@ -247,7 +293,8 @@ set_results(Elab *e, Value v, Place p)
 }
 
 Graph *
-elaborate(Mem *mem, Diag *diag, const Program *program, const Config *config, const Schema *schema)
+elaborate(Mem *mem, Diag *diag, const Program *program, const Config *config,
+          const Schema *schema)
 {
     Elab state, *e = &state;
     int before = diag->errors;
@@ -257,7 +304,7 @@ elaborate(Mem *mem, Diag *diag, const Program *program, const Config *config, co
     e->domain_inputs = arena_array(&mem->perm, Node *, 3 * schema->n_domains);
     for (int k = 0; k < program->decls.n; k++)
         if (program->decls.v[k].kind == DECL_CONFIG)
-            global_value(e, &program->decls.v[k], global_place(&program->decls.v[k]));
+            global_value(e, &program->decls.v[k]);
     check_asserts(e);
     // The members of a model that its asserts refuse would only repeat the fault.
     Layer *model = diag->errors > before ? NULL : model_new(e, program->model);
@@ -269,10 +316,8 @@ elaborate(Mem *mem, Diag *diag, const Program *program, const Config *config, co
     }
     if (diag->errors > before)
         return NULL;
-    if (!e->g->logits) {
-        diag_error(diag, program->model->place, "the model gives no logits");
-        return NULL;
-    }
+    if (!e->g->logits)
+        die("a model without logits or an error");
     graph_compact(e->g);
     mark_unused(e->g);
     return e->g;

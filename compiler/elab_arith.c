@@ -6,16 +6,20 @@
 
 static const Value poison = {.kind = V_ERROR};
 
-// ---- operands --------------------------------------------------------------------------------------
+// ---- operands ---------------------------------------------------------------------
 
 static DType
 value_type(Value v)
 {
     switch (v.kind) {
-    case V_TENSOR: return v.node->type;
-    case V_INT: return DT_I64;
-    case V_BOOL: return DT_BOOL;
-    default: return DT_F32;
+    case V_TENSOR:
+        return v.node->type;
+    case V_INT:
+        return DT_I64;
+    case V_BOOL:
+        return DT_BOOL;
+    default:
+        return DT_F32;
     }
 }
 
@@ -38,10 +42,10 @@ beside(Elab *e, Value v, DType t, const char *what, Place p)
 bool
 elab_promote(Elab *e, Value a, Value b, Node **x, Node **y, const char *what, Place p)
 {
-    DType t = is_tensor(a)                                ? value_type(a)
-            : is_tensor(b)                              ? value_type(b)
-            : a.kind == V_FLOAT || b.kind == V_FLOAT ? DT_F32
-                                                        : value_type(a);
+    DType t = is_tensor(a)                             ? value_type(a)
+              : is_tensor(b)                           ? value_type(b)
+              : a.kind == V_FLOAT || b.kind == V_FLOAT ? DT_F32
+                                                       : value_type(a);
     *x = beside(e, a, t, what, p);
     *y = beside(e, b, t, what, p);
     if (!*x || !*y)
@@ -54,7 +58,7 @@ elab_promote(Elab *e, Value a, Value b, Node **x, Node **y, const char *what, Pl
     return true;
 }
 
-// ---- unary -----------------------------------------------------------------------------------------
+// ---- unary ------------------------------------------------------------------------
 
 Value
 value_unary(Elab *e, AstOper op, Value v, Place p)
@@ -86,10 +90,11 @@ value_transpose(Elab *e, Value v, Place p)
         axes[k] = k;
     axes[rank - 2] = rank - 1;
     axes[rank - 1] = rank - 2;
-    return value_node(elab_emit(e, OP_PERMUTE, &x, 1, (Attr){.n_list = rank, .list = axes}, p));
+    return value_node(
+        elab_emit(e, OP_PERMUTE, &x, 1, (Attr){.n_list = rank, .list = axes}, p));
 }
 
-// ---- products --------------------------------------------------------------------------------------
+// ---- products ---------------------------------------------------------------------
 
 static bool
 is_transposed_matrix(const Node *x)
@@ -132,8 +137,8 @@ matrix_product(Elab *e, Node *x, Node *y, Place p)
     if (y->shape.rank > 2) {
         Shape lead;
         if (!leading_extents(x->shape, y->shape, &lead)) {
-            fault(e, p, "'@' cannot broadcast the leading extents of %s and %s", node_text(e, x),
-                  node_text(e, y));
+            fault(e, p, "'@' cannot broadcast the leading extents of %s and %s",
+                  node_text(e, x), node_text(e, y));
             return NULL;
         }
         x = with_leading(e, x, lead, p);
@@ -163,10 +168,11 @@ value_matmul(Elab *e, Value a, Value b, Place p)
     if (sx.rank < 1 || sy.rank < 1 || x->type != DT_F32 || y->type != DT_F32)
         return fault(e, p, "'@' needs f32 with at least one axis, found %s and %s",
                      node_text(e, x), node_text(e, y));
-    int64_t inner_x = sx.dim[sx.rank - 1], inner_y = sy.dim[sy.rank > 1 ? sy.rank - 2 : 0];
+    int64_t inner_x = sx.dim[sx.rank - 1],
+            inner_y = sy.dim[sy.rank > 1 ? sy.rank - 2 : 0];
     if (inner_x != inner_y)
-        return fault(e, p, "'@' needs equal inner sizes, found %s and %s", node_text(e, x),
-                     node_text(e, y));
+        return fault(e, p, "'@' needs equal inner sizes, found %s and %s",
+                     node_text(e, x), node_text(e, y));
     if (sx.rank == 1)
         x = reshape_to(e, x, (Shape){.rank = 2, .dim = {1, inner_x}}, p);
     if (sy.rank == 1)
@@ -179,13 +185,14 @@ value_matmul(Elab *e, Value a, Value b, Place p)
     return value_node(z);
 }
 
-// ---- binary ----------------------------------------------------------------------------------------
+// ---- binary -----------------------------------------------------------------------
 
 static Value
 power(Elab *e, Value a, Value b, Place p)
 {
     if (!value_is_number(b))
-        return fault(e, p, "'**' needs a constant exponent, found %s", value_what(e->mem, b));
+        return fault(e, p, "'**' needs a constant exponent, found %s",
+                     value_what(e->mem, b));
     Node *x = to_typed(e, a, DT_F32, "the base of '**'", p);
     return value_node(elab_emit(e, OP_POW, &x, 1, (Attr){.p = value_number(b)}, p));
 }
@@ -200,23 +207,34 @@ typedef struct Rule {
 enum { F = 1 << DT_F32, I = 1 << DT_I64, B = 1 << DT_BOOL };
 
 static const Rule rules[] = {
-    {OPER_ADD, OP_ADD, false, F | I},     {OPER_SUB, OP_SUB, false, F | I},
-    {OPER_MUL, OP_MUL, false, F | I},     {OPER_DIV, OP_DIV, false, F},
-    {OPER_FLOORDIV, OP_FLOORDIV, false, F | I}, {OPER_MOD, OP_MOD, false, F | I},
-    {OPER_EQ, OP_EQ, false, F | I | B},   {OPER_NE, OP_NE, false, F | I | B},
-    {OPER_LT, OP_LT, false, F | I},       {OPER_LE, OP_LE, false, F | I},
-    {OPER_GT, OP_LT, true, F | I},        {OPER_GE, OP_LE, true, F | I},
-    {OPER_AND, OP_AND, false, B},         {OPER_OR, OP_OR, false, B},
+    {OPER_ADD, OP_ADD, false, F | I},
+    {OPER_SUB, OP_SUB, false, F | I},
+    {OPER_MUL, OP_MUL, false, F | I},
+    {OPER_DIV, OP_DIV, false, F},
+    {OPER_FLOORDIV, OP_FLOORDIV, false, F | I},
+    {OPER_MOD, OP_MOD, false, F | I},
+    {OPER_EQ, OP_EQ, false, F | I | B},
+    {OPER_NE, OP_NE, false, F | I | B},
+    {OPER_LT, OP_LT, false, F | I},
+    {OPER_LE, OP_LE, false, F | I},
+    {OPER_GT, OP_LT, true, F | I},
+    {OPER_GE, OP_LE, true, F | I},
+    {OPER_AND, OP_AND, false, B},
+    {OPER_OR, OP_OR, false, B},
 };
 
 static const char *
 type_names(int types)
 {
     switch (types) {
-    case F: return "f32";
-    case B: return "bool";
-    case F | I: return "f32 or i64";
-    default: return "tensors";
+    case F:
+        return "f32";
+    case B:
+        return "bool";
+    case F | I:
+        return "f32 or i64";
+    default:
+        return "tensors";
     }
 }
 
@@ -236,7 +254,8 @@ tensor_binary(Elab *e, AstOper op, Value a, Value b, Place p)
         return fault(e, p, "%s needs %s, found %s and %s%s", what, type_names(r->types),
                      node_text(e, x), node_text(e, y),
                      op == OPER_DIV ? "; convert with f32(x), or divide with '//'" : "");
-    return value_node(r->swap ? elab_emit2(e, r->op, y, x, p) : elab_emit2(e, r->op, x, y, p));
+    return value_node(r->swap ? elab_emit2(e, r->op, y, x, p)
+                              : elab_emit2(e, r->op, x, y, p));
 }
 
 Value
@@ -245,7 +264,8 @@ value_binary(Elab *e, AstOper op, Value a, Value b, Place p)
     if (a.kind == V_ERROR || b.kind == V_ERROR)
         return poison;
     if (op == OPER_MATMUL)
-        return is_tensor(a) || is_tensor(b) ? value_matmul(e, a, b, p) : static_binary(e, op, a, b, p);
+        return is_tensor(a) || is_tensor(b) ? value_matmul(e, a, b, p)
+                                            : static_binary(e, op, a, b, p);
     if (is_mask(a) || is_mask(b)) {
         MaskKind kind;
         if (!mask_oper(op, &kind))

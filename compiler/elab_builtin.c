@@ -16,16 +16,20 @@ b_len(Elab *e, const Args *a)
     Value v = a->v[0];
     switch (v.kind) {
     case V_LIST:
-    case V_TUPLE: return value_int(v.list->n);
-    case V_DICT: return value_int(v.dict->n);
-    case V_STR: return value_int((int64_t)strlen(v.s));
-    default: break;
+    case V_TUPLE:
+        return value_int(v.list->n);
+    case V_DICT:
+        return value_int(v.dict->n);
+    case V_STR:
+        return value_int((int64_t)strlen(v.s));
+    default:
+        break;
     }
     return fault(e, a->at[0], "'len' needs a list, a dictionary or a string, found %s%s",
                  value_what(e->mem, v), is_tensor(v) ? "; use shape(x)[0]" : "");
 }
 
-// ---- numbers ---------------------------------------------------------------------------------------
+// ---- numbers ----------------------------------------------------------------------
 
 static Value
 whole(Elab *e, const Args *a, double f)
@@ -82,8 +86,8 @@ b_int(Elab *e, const Args *a)
         return value_int(v.i);
     if (v.kind == V_STR)
         return read_number(v.s, true, &r)
-                 ? r
-                 : fault(e, a->at[0], "\"%.60s\" is no integer", v.s);
+                   ? r
+                   : fault(e, a->at[0], "\"%.60s\" is no integer", v.s);
     return arg_number(e, a, 0, &f) ? whole(e, a, trunc(f)) : poison;
 }
 
@@ -93,12 +97,13 @@ b_float(Elab *e, const Args *a)
     Value v = a->v[0], r;
     double f;
     if (v.kind == V_STR)
-        return read_number(v.s, false, &r) ? r
-                                           : fault(e, a->at[0], "\"%.60s\" is no number", v.s);
+        return read_number(v.s, false, &r)
+                   ? r
+                   : fault(e, a->at[0], "\"%.60s\" is no number", v.s);
     return arg_number(e, a, 0, &f) ? value_float(f) : poison;
 }
 
-// ---- strings ---------------------------------------------------------------------------------------
+// ---- strings ----------------------------------------------------------------------
 
 static Value
 b_str(Elab *e, const Args *a)
@@ -144,7 +149,7 @@ b_lower(Elab *e, const Args *a)
     return value_str(to);
 }
 
-// ---- lists -----------------------------------------------------------------------------------------
+// ---- lists ------------------------------------------------------------------------
 
 static int
 find_in(const List *l, Value x)
@@ -219,7 +224,8 @@ b_sorted(Elab *e, const Args *a)
     if (!arg_list(e, a, 0, &l))
         return poison;
     for (int k = 0; k < l->n; k++) {
-        bool fits = l->v[0].kind == V_STR ? l->v[k].kind == V_STR : value_is_number(l->v[k]);
+        bool fits =
+            l->v[0].kind == V_STR ? l->v[k].kind == V_STR : value_is_number(l->v[k]);
         if (!fits)
             return fault(e, a->at[0], "'sorted' needs numbers or strings, found %s",
                          value_what(e->mem, l->v[k]));
@@ -253,7 +259,8 @@ b_zip(Elab *e, const Args *a)
             return fault(e, a->rest[k].place, "'zip' needs lists, found %s",
                          value_what(e->mem, v));
         if (k > 0 && v.list->n != n)
-            return fault(e, a->rest[k].place, "'zip' needs lists of one length, found %d and %d", n,
+            return fault(e, a->rest[k].place,
+                         "'zip' needs lists of one length, found %d and %d", n,
                          v.list->n);
         n = v.list->n;
     }
@@ -294,9 +301,21 @@ b_values(Elab *e, const Args *a)
 }
 
 const HandlerRow static_handlers[] = {
-    {"len", b_len},           {"floor", b_floor}, {"ceil", b_ceil},       {"int", b_int},
-    {"float", b_float},       {"str", b_str},     {"find", b_find},       {"contains", b_contains},
-    {"unique", b_unique},     {"sorted", b_sorted}, {"enumerate", b_enumerate}, {"zip", b_zip},
-    {"keys", b_keys},         {"values", b_values}, {"strip", b_strip},   {"lower", b_lower},
+    {"len", b_len},
+    {"floor", b_floor},
+    {"ceil", b_ceil},
+    {"int", b_int},
+    {"float", b_float},
+    {"str", b_str},
+    {"find", b_find},
+    {"contains", b_contains},
+    {"unique", b_unique},
+    {"sorted", b_sorted},
+    {"enumerate", b_enumerate},
+    {"zip", b_zip},
+    {"keys", b_keys},
+    {"values", b_values},
+    {"strip", b_strip},
+    {"lower", b_lower},
     {NULL, NULL},
 };

@@ -6,7 +6,7 @@
 
 static const Value poison = {.kind = V_ERROR};
 
-// ---- statements ------------------------------------------------------------------------------------
+// ---- statements -------------------------------------------------------------------
 
 typedef enum Flow { FLOW_NEXT, FLOW_RETURN } Flow;
 
@@ -27,10 +27,8 @@ assign(Elab *e, Env *env, const Ast *target, Value v)
 {
     if (target->kind == AST_NAME) {
         Binding *b = env_find(env, target->text);
-        if (!b || !b->var) {
-            fault(e, target->place, "'%s' is no 'var' that could be assigned", target->text);
-            return;
-        }
+        if (!b || !b->var)
+            die("'%s' is no 'var'", target->text);
         if (v.kind == V_TENSOR && !v.node->name && op_info[v.node->op].max_in != 0)
             v.node->name = target->text;
         b->v = v;
@@ -85,30 +83,36 @@ exec(Elab *e, Env *env, const Ast *s, Value *result)
         bind_pattern(e, env, s->kids[0], eval(e, env, s->kids[1]), s->kids[1]->place,
                      s->kind == AST_VAR);
         return FLOW_NEXT;
-    case AST_ASSIGN: assign(e, env, s->kids[0], eval(e, env, s->kids[1])); return FLOW_NEXT;
-    case AST_ASSERT: exec_assert(e, env, s); return FLOW_NEXT;
-    case AST_FN: define_fn(e, env, s); return FLOW_NEXT;
-    case AST_IF_STMT: return exec_if(e, env, s, result);
-    case AST_FOR_STMT: return exec_for(e, env, s, result);
-    case AST_RETURN: *result = eval(e, env, s->kids[0]); return FLOW_RETURN;
-    default: break;
+    case AST_ASSIGN:
+        assign(e, env, s->kids[0], eval(e, env, s->kids[1]));
+        return FLOW_NEXT;
+    case AST_ASSERT:
+        exec_assert(e, env, s);
+        return FLOW_NEXT;
+    case AST_FN:
+        define_fn(e, env, s);
+        return FLOW_NEXT;
+    case AST_IF_STMT:
+        return exec_if(e, env, s, result);
+    case AST_FOR_STMT:
+        return exec_for(e, env, s, result);
+    case AST_RETURN:
+        *result = eval(e, env, s->kids[0]);
+        return FLOW_RETURN;
+    default:
+        break;
     }
-    fault(e, s->place, "%s is no statement", ast_kind_name(s->kind));
-    return FLOW_NEXT;
+    die("%s is no statement", ast_kind_name(s->kind));
 }
 
 static Flow
 exec_body(Elab *e, Env *env, const Ast *body, Value *result)
 {
-    if (e->depth >= MAX_DEPTH) {
-        fault(e, body->place, "evaluation nests more than %d deep", MAX_DEPTH);
-        e->stop = true;
-        return FLOW_NEXT;
-    }
     // An `else if` may be the statement itself.
     if (body->kind != AST_BODY)
         return exec(e, env, body, result);
-    e->depth++;
+    if (!go_deeper(e, body->place))
+        return FLOW_NEXT;
     Env *inner = env_new(e->mem, env);
     Flow flow = FLOW_NEXT;
     for (int k = 0; k < body->n && flow == FLOW_NEXT && !e->stop; k++)
@@ -118,7 +122,7 @@ exec_body(Elab *e, Env *env, const Ast *body, Value *result)
     return flow;
 }
 
-// ---- binding arguments -----------------------------------------------------------------------------
+// ---- binding arguments ------------------------------------------------------------
 
 static int
 param_index(const Ast *params, const char *name)
@@ -131,16 +135,14 @@ param_index(const Ast *params, const char *name)
 
 // Finds the parameter of each argument; given[k] is the argument of parameter k or NULL.
 static bool
-match_args(Elab *e, const Ast *params, const CallArg *args, int n, Place p, const char *what,
-           const CallArg **given)
+match_args(Elab *e, const Ast *params, const CallArg *args, int n, Place p,
+           const char *what, const CallArg **given)
 {
     bool named = false;
     for (int k = 0; k < n; k++) {
         named = named || args[k].name;
-        if (named && !args[k].name) {
-            fault(e, args[k].place, "an argument without a name stands behind one with a name");
-            return false;
-        }
+        if (named && !args[k].name)
+            die("an argument without a name behind one with a name");
         int to = args[k].name ? param_index(params, args[k].name) : k;
         if (args[k].name && to < 0) {
             fault(e, args[k].place, "'%s' has no parameter '%s'", what, args[k].name);
@@ -152,7 +154,8 @@ match_args(Elab *e, const Ast *params, const CallArg *args, int n, Place p, cons
             return false;
         }
         if (given[to]) {
-            fault(e, args[k].place, "the argument '%s' is given twice", params->kids[to]->text);
+            fault(e, args[k].place, "the argument '%s' is given twice",
+                  params->kids[to]->text);
             return false;
         }
         given[to] = &args[k];
@@ -191,20 +194,7 @@ bind_params(Elab *e, Env *env, const Ast *params, const CallArg *args, int n, Pl
     return ok;
 }
 
-// ---- functions -------------------------------------------------------------------------------------
-
-// A function that is still running may be called again only through a value, as a function of
-// functions does.
-static bool
-is_recursion(const Elab *e, const Fn *fn, bool direct)
-{
-    for (const Frame *f = e->frame; direct && f; f = f->outer) {
-        if (f->fn && f->fn->ast == fn->ast && f->fn->env == fn->env)
-            return true;
-        direct = !f->indirect;
-    }
-    return false;
-}
+// ---- functions --------------------------------------------------------------------
 
 static Value
 fn_result(Elab *e, Env *env, const Fn *fn)
@@ -221,32 +211,24 @@ fn_result(Elab *e, Env *env, const Fn *fn)
 }
 
 static Value
-call_fn(Elab *e, const Fn *fn, const CallArg *args, int n, Place p, bool direct)
+call_fn(Elab *e, const Fn *fn, const CallArg *args, int n, Place p)
 {
-    if (is_recursion(e, fn, direct))
-        return fault(e, p, "'%s' calls itself: there is no recursion", fn->name);
-    if (e->n_frames >= MAX_FRAMES) {
-        fault(e, p, "calls nest more than %d deep", MAX_FRAMES);
-        e->stop = true;
-        return poison;
-    }
     Env *env = env_new(e->mem, fn->env);
-    if (!bind_params(e, env, fn->ast->kids[0], args, n, p, fn->name))
+    Frame frame;
+    if (!bind_params(e, env, fn->ast->kids[0], args, n, p, fn->name) ||
+        !frame_enter(e, &frame, fn->name, p))
         return poison;
-    Frame frame = {e->frame, fn->name, p, fn, !direct};
-    e->frame = &frame;
-    e->n_frames++;
     Value v = fn_result(e, env, fn);
     const Ast *type = fn->ast->kind == AST_FN ? fn->ast->kids[1] : NULL;
     const char *what = arena_printf(&e->mem->perm, "the result of '%s'", fn->name);
-    if (type && v.kind != V_ERROR && !check_type(e, env, type, &v, type->place, what, true))
+    if (type && v.kind != V_ERROR &&
+        !check_type(e, env, type, &v, type->place, what, true))
         v = poison;
-    e->frame = frame.outer;
-    e->n_frames--;
+    frame_leave(e);
     return v;
 }
 
-// ---- built-in functions ----------------------------------------------------------------------------
+// ---- built-in functions -----------------------------------------------------------
 
 // Splits "x, axis" into interned names; a leading "..." sets *rest.
 static int
@@ -272,19 +254,19 @@ bind_builtin(Elab *e, Args *a, const CallArg *args, int n)
     bool rest;
     a->n = builtin_params(e, a->b, names, &rest);
     if (n < a->b->min_args || (a->b->max_args >= 0 && n > a->b->max_args)) {
-        fault(e, a->place, "'%s' takes %d%s argument%s, found %d", a->b->name, a->b->min_args,
-              a->b->max_args < 0                   ? " or more"
-              : a->b->max_args == a->b->min_args ? ""
+        fault(e, a->place, "'%s' takes %d%s argument%s, found %d", a->b->name,
+              a->b->min_args,
+              a->b->max_args < 0 ? " or more"
+              : a->b->max_args == a->b->min_args
+                  ? ""
                   : arena_printf(&e->mem->perm, " to %d", a->b->max_args),
               a->b->max_args == 1 ? "" : "s", n);
         return false;
     }
     for (int k = 0; k < n; k++) {
         int to = k;
-        if (k > 0 && args[k - 1].name && !args[k].name) {
-            fault(e, args[k].place, "an argument without a name stands behind one with a name");
-            return false;
-        }
+        if (k > 0 && args[k - 1].name && !args[k].name)
+            die("an argument without a name behind one with a name");
         if (args[k].name) {
             for (to = 0; to < a->n && names[to] != args[k].name;)
                 to++;
@@ -323,31 +305,32 @@ call_builtin(Elab *e, const Builtin *b, const CallArg *args, int n, Place p)
     if (b->kind == BI_LAYER)
         return sequential_new(e, &a);
     Handler h = e->handlers[b - builtins];
-    return h ? h(e, &a) : fault(e, p, "'%s' cannot be called", b->name);
+    if (!h)
+        die("no handler of '%s'", b->name);
+    return h(e, &a);
 }
 
-// ---- calls -----------------------------------------------------------------------------------------
+// ---- calls ------------------------------------------------------------------------
 
 Value
-call_value(Elab *e, Value callee, const CallArg *args, int n, Place p, bool direct)
+call_value(Elab *e, Value callee, const CallArg *args, int n, Place p)
 {
     switch (callee.kind) {
-    case V_ERROR: return callee;
-    case V_FN: return call_fn(e, callee.fn, args, n, p, direct);
-    case V_BUILTIN: return call_builtin(e, callee.builtin, args, n, p);
-    case V_LAYER: return call_layer(e, callee.layer, args, n, p);
-    case V_DECL: return layer_new(e, callee.decl, args, n, p);
-    default: break;
+    case V_ERROR:
+        return callee;
+    case V_FN:
+        return call_fn(e, callee.fn, args, n, p);
+    case V_BUILTIN:
+        return call_builtin(e, callee.builtin, args, n, p);
+    case V_LAYER:
+        return call_layer(e, callee.layer, args, n, p);
+    case V_DECL:
+        return layer_new(e, callee.decl, args, n, p);
+    default:
+        break;
     }
-    return fault(e, p, "only functions and layers are called, found %s", value_what(e->mem, callee));
-}
-
-// Whether a callee is the name of a function, not a value that holds one.
-static bool
-is_declared(const Ast *callee, Value v)
-{
-    return v.kind == V_FN && v.fn->ast->kind == AST_FN && callee->kind == AST_NAME
-        && callee->text == v.fn->ast->text;
+    return fault(e, p, "only functions and layers are called, found %s",
+                 value_what(e->mem, callee));
 }
 
 Value
@@ -363,5 +346,5 @@ eval_call(Elab *e, Env *env, const Ast *a)
         args[k].v = eval(e, env, value);
         args[k].place = value->place;
     }
-    return call_value(e, callee, args, n, a->place, is_declared(a->kids[0], callee));
+    return call_value(e, callee, args, n, a->place);
 }

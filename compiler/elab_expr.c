@@ -13,8 +13,10 @@ eval_condition(Elab *e, Env *env, const Ast *a, const char *what)
     if (v.kind == V_BOOL)
         return v.i != 0;
     if (is_tensor(v))
-        fault(e, a->place, "%s takes a compile-time value, found %s; "
-              "'if ... then ... else' selects by a tensor", what, value_what(e->mem, v));
+        fault(e, a->place,
+              "%s takes a compile-time value, found %s; "
+              "'if ... then ... else' selects by a tensor",
+              what, value_what(e->mem, v));
     else if (v.kind != V_ERROR)
         fault(e, a->place, "%s needs a boolean, found %s", what, value_what(e->mem, v));
     return -1;
@@ -27,7 +29,8 @@ eval_list(Elab *e, Env *env, const Ast *a)
     if (v.kind == V_LIST || v.kind == V_TUPLE)
         return v.list;
     if (v.kind == V_DICT)
-        fault(e, a->place, "'for' needs a list, found a dictionary; use keys() or values()");
+        fault(e, a->place,
+              "'for' needs a list, found a dictionary; use keys() or values()");
     else if (v.kind != V_ERROR)
         fault(e, a->place, "'for' needs a list, found %s", value_what(e->mem, v));
     return NULL;
@@ -44,14 +47,15 @@ bind_pattern(Elab *e, Env *env, const Ast *pattern, Value v, Place p, bool var)
     }
     bool fits = (v.kind == V_TUPLE || v.kind == V_LIST) && v.list->n == pattern->n;
     if (!fits && v.kind != V_ERROR)
-        fault(e, p, "%d names need as many values, found %s", pattern->n, value_what(e->mem, v));
+        fault(e, p, "%d names need as many values, found %s", pattern->n,
+              value_what(e->mem, v));
     for (int k = 0; k < pattern->n; k++)
         if (!bind_pattern(e, env, pattern->kids[k], fits ? v.list->v[k] : poison, p, var))
             fits = false;
     return fits;
 }
 
-// ---- lists and dictionaries ------------------------------------------------------------------------
+// ---- lists and dictionaries -------------------------------------------------------
 
 // A list or tuple; all its elements are evaluated, and one with a fault spoils it.
 static Value
@@ -65,7 +69,8 @@ eval_sequence(Elab *e, Env *env, const Ast *a)
     }
     if (spoiled)
         return poison;
-    return a->kind == AST_TUPLE ? value_tuple(e->mem, v, a->n) : value_list(e->mem, v, a->n);
+    return a->kind == AST_TUPLE ? value_tuple(e->mem, v, a->n)
+                                : value_list(e->mem, v, a->n);
 }
 
 // What a comprehension or a dictionary has gathered.
@@ -81,7 +86,8 @@ add_pair(Elab *e, Gather *g, Value key, Value v, Place p)
 {
     if (key.kind != V_STR && key.kind != V_INT) {
         if (key.kind != V_ERROR)
-            fault(e, p, "a key must be a string or an integer, found %s", value_what(e->mem, key));
+            fault(e, p, "a key must be a string or an integer, found %s",
+                  value_what(e->mem, key));
         g->failed = true;
         return;
     }
@@ -131,7 +137,8 @@ walk_clauses(Elab *e, Env *env, Gather *g, int k)
     g->failed |= !list;
     for (int n = 0; list && n < list->n && !e->stop; n++) {
         Env *inner = env_new(e->mem, env);
-        if (bind_pattern(e, inner, clause->kids[0], list->v[n], clause->kids[0]->place, false))
+        if (bind_pattern(e, inner, clause->kids[0], list->v[n], clause->kids[0]->place,
+                         false))
             walk_clauses(e, inner, g, k + 1);
         else
             g->failed = true;
@@ -153,7 +160,8 @@ eval_comprehension(Elab *e, Env *env, const Ast *a)
     walk_clauses(e, env, &g, 1);
     if (g.failed || e->stop)
         return poison;
-    return a->kind == AST_DICT_COMP ? gathered_dict(e, &g) : value_list(e->mem, g.v.v, g.v.n);
+    return a->kind == AST_DICT_COMP ? gathered_dict(e, &g)
+                                    : value_list(e->mem, g.v.v, g.v.n);
 }
 
 static Value
@@ -173,8 +181,8 @@ eval_range(Elab *e, Env *env, const Ast *a)
     if (low.kind == V_ERROR || high.kind == V_ERROR)
         return poison;
     if (low.kind != V_INT || high.kind != V_INT)
-        return fault(e, a->place, "'..' needs integers, found %s and %s", value_what(e->mem, low),
-                     value_what(e->mem, high));
+        return fault(e, a->place, "'..' needs integers, found %s and %s",
+                     value_what(e->mem, low), value_what(e->mem, high));
     int64_t n;
     if (high.i < low.i)
         return value_list(e->mem, NULL, 0);
@@ -192,7 +200,7 @@ eval_range(Elab *e, Env *env, const Ast *a)
     return (Value){.kind = V_LIST, .list = l};
 }
 
-// ---- the others ------------------------------------------------------------------------------------
+// ---- the others -------------------------------------------------------------------
 
 static Value
 eval_if(Elab *e, Env *env, const Ast *a)
@@ -267,13 +275,14 @@ root_of(const Ast *a)
     return a;
 }
 
-// A configuration field with a dotted name, where nothing nearer has the name before the dot.
+// A configuration field with a dotted name, where nothing nearer has the name before
+// the dot.
 static bool
 dotted_config(Elab *e, Env *env, const Ast *a, Value *v)
 {
     const Ast *root = root_of(a);
-    if (root->kind != AST_NAME || env_find(env, root->text)
-        || !program_has_prefix(e->program, root->text))
+    if (root->kind != AST_NAME || env_find(env, root->text) ||
+        !program_has_prefix(e->program, root->text))
         return false;
     const char *name = dotted_name(e, a);
     const Decl *d = name ? program_find(e->program, name) : NULL;
@@ -283,7 +292,7 @@ dotted_config(Elab *e, Env *env, const Ast *a, Value *v)
         *v = fault(e, a->place, "the model has no configuration field '%s'", name);
         return true;
     }
-    *v = global_value(e, d, a->place);
+    *v = global_value(e, d);
     return true;
 }
 
@@ -300,49 +309,61 @@ eval_field(Elab *e, Env *env, const Ast *a)
         return object_field(e, v, a->text, a->place);
     if (v.kind == V_LAYER)
         return layer_field(e, v.layer, a->text, a->place);
-    return fault(e, a->place, "'.%s' needs a layer or data of the schema, found %s", a->text,
-                 value_what(e->mem, v));
+    return fault(e, a->place, "'.%s' needs a layer or data of the schema, found %s",
+                 a->text, value_what(e->mem, v));
 }
 
 static Value
 eval_kind(Elab *e, Env *env, const Ast *a)
 {
     switch (a->kind) {
-    case AST_INT: return value_int(a->i);
-    case AST_FLOAT: return value_float(a->f);
-    case AST_BOOL: return value_bool(a->i != 0);
-    case AST_STRING: return value_str(a->text ? a->text : "");
-    case AST_NAME: return name_value(e, env, a->text, a->place);
+    case AST_INT:
+        return value_int(a->i);
+    case AST_FLOAT:
+        return value_float(a->f);
+    case AST_BOOL:
+        return value_bool(a->i != 0);
+    case AST_STRING:
+        return value_str(a->text ? a->text : "");
+    case AST_NAME:
+        return name_value(e, env, a->text, a->place);
     case AST_TUPLE:
-    case AST_LIST: return eval_sequence(e, env, a);
-    case AST_DICT: return eval_dict(e, env, a);
+    case AST_LIST:
+        return eval_sequence(e, env, a);
+    case AST_DICT:
+        return eval_dict(e, env, a);
     case AST_LIST_COMP:
-    case AST_DICT_COMP: return eval_comprehension(e, env, a);
-    case AST_IF: return eval_if(e, env, a);
-    case AST_LAMBDA: return eval_lambda(e, env, a);
-    case AST_UNARY: return value_unary(e, a->op, eval(e, env, a->kids[0]), a->place);
-    case AST_BINARY: return eval_binary(e, env, a);
-    case AST_RANGE: return eval_range(e, env, a);
-    case AST_TRANSPOSE: return value_transpose(e, eval(e, env, a->kids[0]), a->place);
-    case AST_FIELD: return eval_field(e, env, a);
-    case AST_CALL: return eval_call(e, env, a);
-    case AST_INDEX: return eval_index(e, env, a);
-    default: break;
+    case AST_DICT_COMP:
+        return eval_comprehension(e, env, a);
+    case AST_IF:
+        return eval_if(e, env, a);
+    case AST_LAMBDA:
+        return eval_lambda(e, env, a);
+    case AST_UNARY:
+        return value_unary(e, a->op, eval(e, env, a->kids[0]), a->place);
+    case AST_BINARY:
+        return eval_binary(e, env, a);
+    case AST_RANGE:
+        return eval_range(e, env, a);
+    case AST_TRANSPOSE:
+        return value_transpose(e, eval(e, env, a->kids[0]), a->place);
+    case AST_FIELD:
+        return eval_field(e, env, a);
+    case AST_CALL:
+        return eval_call(e, env, a);
+    case AST_INDEX:
+        return eval_index(e, env, a);
+    default:
+        break;
     }
-    return fault(e, a->place, "%s is no expression", ast_kind_name(a->kind));
+    die("%s is no expression", ast_kind_name(a->kind));
 }
 
 Value
 eval(Elab *e, Env *env, const Ast *a)
 {
-    if (!count_steps(e, 1, a->place))
+    if (!count_steps(e, 1, a->place) || !go_deeper(e, a->place))
         return poison;
-    if (e->depth >= MAX_DEPTH) {
-        fault(e, a->place, "evaluation nests more than %d deep", MAX_DEPTH);
-        e->stop = true;
-        return poison;
-    }
-    e->depth++;
     Value v = eval_kind(e, env, a);
     e->depth--;
     if (v.kind == V_PARAM && e->complete)

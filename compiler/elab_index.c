@@ -1,4 +1,5 @@
-// elab_index.c - x[...]: elements of lists and dictionaries, slices and gathers of tensors.
+// elab_index.c - x[...]: elements of lists and dictionaries, slices and gathers of
+// tensors.
 
 #include "elab_int.h"
 
@@ -28,7 +29,8 @@ slice_bound(Elab *e, Env *env, const Ast *a, int64_t fallback, int64_t *bound)
 static bool
 slice_bounds(Elab *e, Env *env, const Ast *s, int64_t extent, int64_t *from, int64_t *to)
 {
-    if (!slice_bound(e, env, s->kids[0], 0, from) || !slice_bound(e, env, s->kids[1], extent, to))
+    if (!slice_bound(e, env, s->kids[0], 0, from) ||
+        !slice_bound(e, env, s->kids[1], extent, to))
         return false;
     if (0 <= *from && *from <= *to && *to <= extent)
         return true;
@@ -42,12 +44,12 @@ in_extent(Elab *e, int64_t i, int64_t extent, Place p)
 {
     if (0 <= i && i < extent)
         return true;
-    fault(e, p, "the index %lld is not below the extent %lld%s", (long long)i, (long long)extent,
-          i < 0 ? "; negative ones are errors" : "");
+    fault(e, p, "the index %lld is not below the extent %lld%s", (long long)i,
+          (long long)extent, i < 0 ? "; negative ones are errors" : "");
     return false;
 }
 
-// ---- lists, dictionaries ---------------------------------------------------------------------------
+// ---- lists, dictionaries ----------------------------------------------------------
 
 static Value
 index_list(Elab *e, Env *env, Value v, const Ast *index)
@@ -66,7 +68,8 @@ index_list(Elab *e, Env *env, Value v, const Ast *index)
     if (is_mask(i))
         return mask_index(e, v, i, index->place);
     if (i.kind != V_INT)
-        return fault(e, index->place, "a list is indexed by a compile-time integer, found %s",
+        return fault(e, index->place,
+                     "a list is indexed by a compile-time integer, found %s",
                      value_what(e->mem, i));
     return in_extent(e, i.i, v.list->n, index->place) ? v.list->v[i.i] : poison;
 }
@@ -81,10 +84,11 @@ index_dict(Elab *e, Env *env, Value v, const Ast *index)
         return key;
     const Value *found = dict_find(v.dict, key);
     return found ? *found
-                 : fault(e, index->place, "the dictionary has no key %s", value_what(e->mem, key));
+                 : fault(e, index->place, "the dictionary has no key %s",
+                         value_what(e->mem, key));
 }
 
-// ---- tensors ---------------------------------------------------------------------------------------
+// ---- tensors ----------------------------------------------------------------------
 
 static bool
 ascends_by_one(const int64_t *list, int n)
@@ -114,8 +118,9 @@ index_by_list(Elab *e, Node *x, Value list, int axis, Place p)
             return NULL;
     if (n == 0 || ascends_by_one(i, n))
         return slice_of(e, x, axis, n == 0 ? 0 : i[0], n, p);
-    return gather(e, x, graph_const_i(e->g, DT_I64, (Shape){.rank = 1, .dim = {n}}, i, n, p), axis,
-                  p);
+    return gather(e, x,
+                  graph_const_i(e->g, DT_I64, (Shape){.rank = 1, .dim = {n}}, i, n, p),
+                  axis, p);
 }
 
 static Node *
@@ -124,7 +129,8 @@ index_by_tensor(Elab *e, Node *x, Node *ids, int axis, Place p)
     if (!ids)
         return NULL;
     if (ids->type != DT_I64 || ids->shape.rank > 1) {
-        fault(e, p, "a gather needs an i64 tensor of rank 0 or 1, found %s", node_text(e, ids));
+        fault(e, p, "a gather needs an i64 tensor of rank 0 or 1, found %s",
+              node_text(e, ids));
         return NULL;
     }
     if (x->shape.dim[axis] == 0) {
@@ -151,12 +157,14 @@ index_axis(Elab *e, Env *env, Node *x, const Ast *index, int *axis)
     if (i.kind == V_INT) {
         if (!in_extent(e, i.i, extent, index->place))
             return NULL;
-        return drop_axis(e, slice_of(e, x, *axis, i.i, 1, index->place), *axis, index->place);
+        return drop_axis(e, slice_of(e, x, *axis, i.i, 1, index->place), *axis,
+                         index->place);
     }
     if (i.kind == V_LIST || i.kind == V_TUPLE)
         return index_by_list(e, x, i, (*axis)++, index->place);
     if (!is_tensor(i)) {
-        fault(e, index->place, "an index must be an integer, a list or an i64 tensor, found %s",
+        fault(e, index->place,
+              "an index must be an integer, a list or an i64 tensor, found %s",
               value_what(e->mem, i));
         return NULL;
     }
@@ -205,6 +213,8 @@ eval_index(Elab *e, Env *env, const Ast *a)
     if (v.kind != V_LIST && v.kind != V_TUPLE && v.kind != V_DICT)
         return fault(e, a->place, "%s has no elements", value_what(e->mem, v));
     if (a->n != 2)
-        return fault(e, a->place, "%s takes one index, found %d", value_what(e->mem, v), a->n - 1);
-    return v.kind == V_DICT ? index_dict(e, env, v, a->kids[1]) : index_list(e, env, v, a->kids[1]);
+        return fault(e, a->place, "%s takes one index, found %d", value_what(e->mem, v),
+                     a->n - 1);
+    return v.kind == V_DICT ? index_dict(e, env, v, a->kids[1])
+                            : index_list(e, env, v, a->kids[1]);
 }

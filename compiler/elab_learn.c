@@ -15,7 +15,7 @@ typed_arg(Elab *e, const Args *a, int k, DType t)
     return to_typed(e, a->v[k], t, what, a->at[k]);
 }
 
-// ---- order -----------------------------------------------------------------------------------------
+// ---- order ------------------------------------------------------------------------
 
 static Value
 b_argsort(Elab *e, const Args *a)
@@ -36,16 +36,17 @@ b_bucketize(Elab *e, const Args *a)
     for (int k = 0; k < l->n; k++) {
         Value v = l->v[k];
         if (!value_is_number(v))
-            return fault(e, a->at[1], "bounds must be numbers, found %s", value_what(e->mem, v));
+            return fault(e, a->at[1], "bounds must be numbers, found %s",
+                         value_what(e->mem, v));
         if (k > 0 && !(value_number(l->v[k - 1]) <= value_number(v)))
             return fault(e, a->at[1], "bounds must ascend, found %s behind %s",
                          value_text(e->mem, v), value_text(e->mem, l->v[k - 1]));
         f[k] = value_number(v);
         // b < x of an integer x is floor(b) < x.
-        i[k] = v.kind == V_INT           ? v.i
-             : fabs(f[k]) < 9.2e18 ? (int64_t)floor(f[k])
-             : f[k] < 0                  ? INT64_MIN
-                                         : INT64_MAX;
+        i[k] = v.kind == V_INT       ? v.i
+               : fabs(f[k]) < 9.2e18 ? (int64_t)floor(f[k])
+               : f[k] < 0            ? INT64_MIN
+                                     : INT64_MAX;
     }
     c->n = l->n;
     if (x->type == DT_I64)
@@ -58,10 +59,11 @@ b_bucketize(Elab *e, const Args *a)
 static Value
 b_unique_last(Elab *e, const Args *a)
 {
-    return value_node(elab_emit2(e, OP_UNIQUE_LAST, arg_node(e, a, 0), arg_node(e, a, 1), a->place));
+    return value_node(
+        elab_emit2(e, OP_UNIQUE_LAST, arg_node(e, a, 0), arg_node(e, a, 1), a->place));
 }
 
-// ---- softmax, norms, positions ---------------------------------------------------------------------
+// ---- softmax, norms, positions ----------------------------------------------------
 
 static Value
 b_softmax(Elab *e, const Args *a)
@@ -84,16 +86,21 @@ normalized(Elab *e, const Args *a, bool centre, double epsilon)
 {
     Node *x = typed_arg(e, a, 0, DT_F32);
     if (x && x->shape.rank < 1)
-        return fault(e, a->place, "'%s' needs an axis, found %s", a->b->name, node_text(e, x));
-    Node *y = elab_emit(e, OP_NORMALIZE, &x, 1, (Attr){.keep = centre, .p = epsilon}, a->place);
+        return fault(e, a->place, "'%s' needs an axis, found %s", a->b->name,
+                     node_text(e, x));
+    Node *y =
+        elab_emit(e, OP_NORMALIZE, &x, 1, (Attr){.keep = centre, .p = epsilon}, a->place);
     static const Op ops[] = {OP_MUL, OP_ADD};
     for (int k = 1; k <= 2 && y; k++) {
         if (!a->has[k])
             continue;
         Node *w = typed_arg(e, a, k, DT_F32);
-        if (w && (w->shape.rank != 1 || w->shape.dim[0] != x->shape.dim[x->shape.rank - 1]))
-            return fault(e, a->at[k], "'%s' of %s needs a weight for each entry of its last axis, "
-                         "found %s", a->b->name, node_text(e, x), node_text(e, w));
+        if (w &&
+            (w->shape.rank != 1 || w->shape.dim[0] != x->shape.dim[x->shape.rank - 1]))
+            return fault(e, a->at[k],
+                         "'%s' of %s needs a weight for each entry of its last axis, "
+                         "found %s",
+                         a->b->name, node_text(e, x), node_text(e, w));
         y = elab_emit2(e, ops[k - 1], y, w, a->place);
     }
     return value_node(y);
@@ -124,22 +131,25 @@ b_rope(Elab *e, const Args *a)
         bool text = a->v[4].kind == V_STR;
         attr.adjacent = text && strcmp(a->v[4].s, "adjacent") == 0;
         if (!attr.adjacent && !(text && strcmp(a->v[4].s, "halves") == 0))
-            return fault(e, a->at[4], "'pairs' must be \"halves\" or \"adjacent\", found %s",
+            return fault(e, a->at[4],
+                         "'pairs' must be \"halves\" or \"adjacent\", found %s",
                          value_what(e->mem, a->v[4]));
     }
     Node *in[2] = {typed_arg(e, a, 0, DT_F32), typed_arg(e, a, 1, DT_I64)};
     return value_node(elab_emit(e, OP_ROPE, in, 2, attr, a->place));
 }
 
-// ---- tables ----------------------------------------------------------------------------------------
+// ---- tables -----------------------------------------------------------------------
 
 static Value
 lookup(Elab *e, const Args *a, Op op)
 {
     Node *in[2] = {typed_arg(e, a, 0, DT_F32), NULL};
-    in[1] = a->v[1].kind == V_INT ? const_node(e, a->v[1], DT_I64, a->at[1]) : arg_node(e, a, 1);
+    in[1] = a->v[1].kind == V_INT ? const_node(e, a->v[1], DT_I64, a->at[1])
+                                  : arg_node(e, a, 1);
     if (in[1] && in[1]->type != DT_I64)
-        return fault(e, a->at[1], "'%s' needs i64 ids, found %s", a->b->name, node_text(e, in[1]));
+        return fault(e, a->at[1], "'%s' needs i64 ids, found %s", a->b->name,
+                     node_text(e, in[1]));
     return value_node(elab_emit(e, op, in, 2, (Attr){0}, a->place));
 }
 
@@ -155,7 +165,7 @@ b_embed_bag_mean(Elab *e, const Args *a)
     return lookup(e, a, OP_BAG_MEAN);
 }
 
-// ---- chance ----------------------------------------------------------------------------------------
+// ---- chance -----------------------------------------------------------------------
 
 static bool
 arg_probability(Elab *e, const Args *a, int k, double *p)
@@ -211,7 +221,7 @@ b_chance(Elab *e, const Args *a)
     return value_node(elab_emit(e, OP_CHANCE, NULL, 0, attr, a->place));
 }
 
-// ---- attention -------------------------------------------------------------------------------------
+// ---- attention --------------------------------------------------------------------
 
 static bool
 attend_operands(Elab *e, const Args *a, Node **in)
@@ -221,7 +231,8 @@ attend_operands(Elab *e, const Args *a, Node **in)
         if (!in[k])
             return false;
         if (in[k]->shape.rank < 2) {
-            fault(e, a->at[k], "'attend' needs [.., T, D], found %s", node_text(e, in[k]));
+            fault(e, a->at[k], "'attend' needs [.., T, D], found %s",
+                  node_text(e, in[k]));
             return false;
         }
     }
@@ -233,8 +244,8 @@ b_attend(Elab *e, const Args *a)
 {
     Attr attr = {0};
     Node *qkv[3];
-    if (!attend_operands(e, a, qkv) || !arg_int(e, a, 3, &attr.heads)
-        || (a->has[4] && !arg_probability(e, a, 4, &attr.p)))
+    if (!attend_operands(e, a, qkv) || !arg_int(e, a, 3, &attr.heads) ||
+        (a->has[4] && !arg_probability(e, a, 4, &attr.p)))
         return poison;
     if (a->has[4])
         attr.site = new_site(e);
@@ -257,9 +268,17 @@ b_attend(Elab *e, const Args *a)
 }
 
 const HandlerRow learn_handlers[] = {
-    {"argsort", b_argsort},   {"bucketize", b_bucketize}, {"unique_last", b_unique_last},
-    {"softmax", b_softmax},   {"layer_norm", b_layer_norm}, {"rms_norm", b_rms_norm},
-    {"rope", b_rope},         {"embed", b_embed},         {"embed_bag_mean", b_embed_bag_mean},
-    {"dropout", b_dropout},   {"chance", b_chance},       {"attend", b_attend},
+    {"argsort", b_argsort},
+    {"bucketize", b_bucketize},
+    {"unique_last", b_unique_last},
+    {"softmax", b_softmax},
+    {"layer_norm", b_layer_norm},
+    {"rms_norm", b_rms_norm},
+    {"rope", b_rope},
+    {"embed", b_embed},
+    {"embed_bag_mean", b_embed_bag_mean},
+    {"dropout", b_dropout},
+    {"chance", b_chance},
+    {"attend", b_attend},
     {NULL, NULL},
 };

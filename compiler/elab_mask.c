@@ -1,7 +1,9 @@
-// elab_mask.c - attention predicates: evaluated with symbols for i and j, they leave a Mask.
+// elab_mask.c - attention predicates: evaluated with symbols for i and j, they leave a
+// Mask.
 //
-// The predicate is an ordinary function, so it may call others and use whatever is in scope. What
-// depends on i or j becomes a V_MASK; everything else is a value or a tensor as usual.
+// The predicate is an ordinary function, so it may call others and use whatever is in
+// scope. What depends on i or j becomes a V_MASK; everything else is a value or a
+// tensor as usual.
 
 #include "elab_int.h"
 
@@ -22,10 +24,18 @@ mask_oper(AstOper op, MaskKind *kind)
         AstOper oper;
         MaskKind kind;
     } table[] = {
-        {OPER_ADD, MASK_ADD}, {OPER_SUB, MASK_SUB},           {OPER_MUL, MASK_MUL},
-        {OPER_MOD, MASK_MOD}, {OPER_FLOORDIV, MASK_FLOORDIV}, {OPER_EQ, MASK_EQ},
-        {OPER_NE, MASK_NE},   {OPER_LT, MASK_LT},             {OPER_LE, MASK_LE},
-        {OPER_GT, MASK_GT},   {OPER_GE, MASK_GE},             {OPER_AND, MASK_AND},
+        {OPER_ADD, MASK_ADD},
+        {OPER_SUB, MASK_SUB},
+        {OPER_MUL, MASK_MUL},
+        {OPER_MOD, MASK_MOD},
+        {OPER_FLOORDIV, MASK_FLOORDIV},
+        {OPER_EQ, MASK_EQ},
+        {OPER_NE, MASK_NE},
+        {OPER_LT, MASK_LT},
+        {OPER_LE, MASK_LE},
+        {OPER_GT, MASK_GT},
+        {OPER_GE, MASK_GE},
+        {OPER_AND, MASK_AND},
         {OPER_OR, MASK_OR},
     };
     for (size_t k = 0; k < sizeof table / sizeof *table; k++)
@@ -36,7 +46,7 @@ mask_oper(AstOper op, MaskKind *kind)
     return false;
 }
 
-// ---- leaves ----------------------------------------------------------------------------------------
+// ---- leaves -----------------------------------------------------------------------
 
 static Value
 symbol(const Mask *m, int size, bool is_bool)
@@ -75,7 +85,7 @@ as_mask(Elab *e, Value v, Place p)
     if (v.kind == V_MASK || v.kind == V_ERROR)
         return v;
     if (!e->mask)
-        return fault(e, p, "i and j of a predicate have left it");
+        die("i and j have left their predicate");
     if (v.kind == V_INT || v.kind == V_BOOL) {
         Mask *m = mask_new(e, MASK_INT);
         m->value = v.i;
@@ -86,11 +96,13 @@ as_mask(Elab *e, Value v, Place p)
         m->value = capture(e, v.node);
         return symbol(m, 1, v.node->type == DT_BOOL);
     }
-    return fault(e, p, "a predicate holds integers, booleans and tensors indexed by i or j, found %s",
-                 value_what(e->mem, v));
+    return fault(
+        e, p,
+        "a predicate holds integers, booleans and tensors indexed by i or j, found %s",
+        value_what(e->mem, v));
 }
 
-// ---- operations ------------------------------------------------------------------------------------
+// ---- operations -------------------------------------------------------------------
 
 static Value
 combine(Elab *e, MaskKind kind, const Value *kids, int n, bool is_bool, Place p)
@@ -103,7 +115,8 @@ combine(Elab *e, MaskKind kind, const Value *kids, int n, bool is_bool, Place p)
         size += kids[k].mask.size;
     }
     if (size > MAX_MASK)
-        return fault(e, p, "the attention predicate has more than %d operations", MAX_MASK);
+        return fault(e, p, "the attention predicate has more than %d operations",
+                     MAX_MASK);
     return symbol(m, size, is_bool);
 }
 
@@ -115,7 +128,8 @@ mask_unary(Elab *e, MaskKind kind, Value v, Place p)
         return x;
     if (x.mask.is_bool != (kind == MASK_NOT))
         return fault(e, p, "a predicate needs %s here, found %s",
-                     kind == MASK_NOT ? "a boolean" : "an integer", value_what(e->mem, x));
+                     kind == MASK_NOT ? "a boolean" : "an integer",
+                     value_what(e->mem, x));
     return combine(e, kind, &x, 1, kind == MASK_NOT, p);
 }
 
@@ -151,12 +165,13 @@ mask_binary(Elab *e, MaskKind kind, Value a, Value b, Place p)
     if (kids[0].kind == V_ERROR || kids[1].kind == V_ERROR)
         return poison;
     bool bools = kids[0].mask.is_bool, other = kids[1].mask.is_bool;
-    bool fits = bools == other
-             && (is_logic(kind) ? bools : kind == MASK_EQ || kind == MASK_NE ? true : !bools);
+    bool fits = bools == other && (is_logic(kind)                       ? bools
+                                   : kind == MASK_EQ || kind == MASK_NE ? true
+                                                                        : !bools);
     if (!fits)
         return fault(e, p, "a predicate needs two %s here, found %s and %s",
-                     is_logic(kind) ? "booleans" : "integers", value_what(e->mem, kids[0]),
-                     value_what(e->mem, kids[1]));
+                     is_logic(kind) ? "booleans" : "integers",
+                     value_what(e->mem, kids[0]), value_what(e->mem, kids[1]));
     return combine(e, kind, kids, 2, is_logic(kind) || is_compare(kind), p);
 }
 
@@ -168,19 +183,21 @@ mask_if(Elab *e, Value c, Value a, Value b, Place p)
         if (kids[k].kind == V_ERROR)
             return poison;
     if (!kids[0].mask.is_bool || kids[1].mask.is_bool != kids[2].mask.is_bool)
-        return fault(e, p, "'if' of a predicate needs a boolean and two of one type, found %s and %s",
-                     value_what(e->mem, kids[1]), value_what(e->mem, kids[2]));
+        return fault(
+            e, p,
+            "'if' of a predicate needs a boolean and two of one type, found %s and %s",
+            value_what(e->mem, kids[1]), value_what(e->mem, kids[2]));
     return combine(e, MASK_IF, kids, 3, kids[1].mask.is_bool, p);
 }
 
-// ---- lists and tensors indexed by i or j -----------------------------------------------------------
+// ---- lists and tensors indexed by i or j ------------------------------------------
 
 static bool
 reaches(Elab *e, const Mask *index, int64_t n, Place p)
 {
-    int64_t rows = index->kind == MASK_I ? e->mask->q_rows
-                 : index->kind == MASK_J ? e->mask->k_rows
-                                         : n;
+    int64_t rows = index->kind == MASK_I   ? e->mask->q_rows
+                   : index->kind == MASK_J ? e->mask->k_rows
+                                           : n;
     if (rows <= n)
         return true;
     fault(e, p, "%c runs to %lld, found %lld elements", index->kind == MASK_I ? 'i' : 'j',
@@ -196,7 +213,8 @@ list_element(Elab *e, const List *list, Value index, Place p)
     bool bools = list->n > 0 && list->v[0].kind == V_BOOL;
     for (int k = 0; k < list->n; k++) {
         if (list->v[k].kind != (bools ? V_BOOL : V_INT))
-            return fault(e, p, "a list in a predicate holds integers or booleans, found %s",
+            return fault(e, p,
+                         "a list in a predicate holds integers or booleans, found %s",
                          value_what(e->mem, list->v[k]));
         to[k] = list->v[k].i;
     }
@@ -217,7 +235,8 @@ tensor_element(Elab *e, Node *x, Value index, Place p)
     if (!x)
         return poison;
     if (x->shape.rank != 1 || x->type == DT_F32)
-        return fault(e, p, "a predicate reads boolean or i64 tensors of one axis, found %s",
+        return fault(e, p,
+                     "a predicate reads boolean or i64 tensors of one axis, found %s",
                      node_text(e, x));
     if (x->shape.dim[0] == 0)
         return fault(e, p, "an empty tensor in a predicate has no elements");
@@ -234,15 +253,16 @@ Value
 mask_index(Elab *e, Value v, Value index, Place p)
 {
     if (!e->mask)
-        return fault(e, p, "i and j of a predicate have left it");
+        die("i and j have left their predicate");
     if (index.mask.is_bool)
-        return fault(e, p, "an index must be an integer, found %s", value_what(e->mem, index));
+        return fault(e, p, "an index must be an integer, found %s",
+                     value_what(e->mem, index));
     if (v.kind == V_LIST || v.kind == V_TUPLE)
         return list_element(e, v.list, index, p);
     return tensor_element(e, to_node(e, v, p), index, p);
 }
 
-// ---- the whole -------------------------------------------------------------------------------------
+// ---- the whole --------------------------------------------------------------------
 
 // The predicate applied to the symbols i and j.
 static Value
@@ -252,7 +272,7 @@ apply(Elab *e, MaskBuild *b, Value predicate, Place p)
                      {.v = symbol(mask_new(e, MASK_J), 1, false), .place = p}};
     MaskBuild *outer = e->mask;
     e->mask = b;
-    Value v = call_value(e, predicate, ij, 2, p, false);
+    Value v = call_value(e, predicate, ij, 2, p);
     if (v.kind != V_BOOL && v.kind != V_ERROR)
         v = as_mask(e, v, p);
     e->mask = outer;
@@ -262,7 +282,11 @@ apply(Elab *e, MaskBuild *b, Value predicate, Place p)
 const Mask *
 mask_build(Elab *e, MaskBuild *b, Value predicate, Place p, bool *ok)
 {
-    *ok = true;
+    *ok = !e->mask;
+    if (!*ok) {
+        fault(e, p, "attention cannot stand inside a predicate");
+        return NULL;
+    }
     if (predicate.kind == V_BOOL && predicate.i)
         return NULL;
     if (predicate.kind != V_FN) {

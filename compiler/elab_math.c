@@ -1,4 +1,5 @@
-// elab_math.c - pointwise functions and reductions, of tensors and of compile-time values.
+// elab_math.c - pointwise functions and reductions, of tensors and of compile-time
+// values.
 
 #include "elab_int.h"
 
@@ -7,21 +8,21 @@
 
 static const Value poison = {.kind = V_ERROR};
 
-// ---- pointwise functions of one argument -----------------------------------------------------------
+// ---- pointwise functions of one argument ------------------------------------------
 
 static Value
 pointwise(Elab *e, const Args *a, Op op)
 {
-    Node *x = to_typed(e, a->v[0], DT_F32, arena_printf(&e->mem->perm, "the argument of '%s'",
-                                                        a->b->name), a->at[0]);
+    Node *x = to_typed(e, a->v[0], DT_F32,
+                       arena_printf(&e->mem->perm, "the argument of '%s'", a->b->name),
+                       a->at[0]);
     return value_node(elab_emit1(e, op, x, a->place));
 }
 
-#define POINTWISE(NAME, OP)             \
-    static Value                        \
-    b_##NAME(Elab *e, const Args *a)    \
-    {                                   \
-        return pointwise(e, a, OP);     \
+#define POINTWISE(NAME, OP)                                                              \
+    static Value b_##NAME(Elab *e, const Args *a)                                        \
+    {                                                                                    \
+        return pointwise(e, a, OP);                                                      \
     }
 POINTWISE(log1p, OP_LOG1P)
 POINTWISE(sin, OP_SIN)
@@ -58,8 +59,9 @@ b_sqrt(Elab *e, const Args *a)
     if (!value_is_number(a->v[0]))
         return pointwise(e, a, OP_SQRT);
     double x = value_number(a->v[0]);
-    return x >= 0 ? value_float(sqrt(x))
-                  : fault(e, a->at[0], "the square root of %s", value_text(e->mem, a->v[0]));
+    return x >= 0
+               ? value_float(sqrt(x))
+               : fault(e, a->at[0], "the square root of %s", value_text(e->mem, a->v[0]));
 }
 
 static Value
@@ -83,7 +85,8 @@ numeric(Elab *e, const Args *a, Op op)
 {
     Node *x = arg_node(e, a, 0);
     if (x && x->type == DT_BOOL)
-        return fault(e, a->at[0], "'%s' needs f32 or i64, found %s", a->b->name, node_text(e, x));
+        return fault(e, a->at[0], "'%s' needs f32 or i64, found %s", a->b->name,
+                     node_text(e, x));
     return value_node(elab_emit1(e, op, x, a->place));
 }
 
@@ -136,7 +139,7 @@ b_i64(Elab *e, const Args *a)
     return value_node(x && x->type != DT_I64 ? elab_emit1(e, OP_TO_I64, x, a->place) : x);
 }
 
-// ---- max, min, clamp -------------------------------------------------------------------------------
+// ---- max, min, clamp --------------------------------------------------------------
 
 static Value
 extreme_of_two(Elab *e, const char *what, bool largest, Value x, Value y, Place p)
@@ -169,15 +172,15 @@ b_clamp(Elab *e, const Args *a)
             return fault(e, a->place, "'clamp' between %s and %s", value_text(e->mem, lo),
                          value_text(e->mem, hi));
         if (n && n->type == DT_F32)
-            return value_node(elab_emit(e, OP_CLAMP, &n, 1,
-                                   (Attr){.lo = value_number(lo), .hi = value_number(hi)},
-                                   a->place));
+            return value_node(elab_emit(
+                e, OP_CLAMP, &n, 1,
+                (Attr){.lo = value_number(lo), .hi = value_number(hi)}, a->place));
     }
     x = extreme_of_two(e, "'clamp'", true, x, lo, a->place);
     return x.kind == V_ERROR ? x : extreme_of_two(e, "'clamp'", false, x, hi, a->place);
 }
 
-// ---- reductions ------------------------------------------------------------------------------------
+// ---- reductions -------------------------------------------------------------------
 
 // The axes in v[k] and keep in v[k + 1]; without axes all of them.
 static bool
@@ -193,8 +196,8 @@ reduction(Elab *e, const Args *a, int k, const Node *x, Attr *attr)
     for (int d = 0; d < n; d++) {
         int64_t axis = list[d] < 0 ? list[d] + rank : list[d];
         if (axis < 0 || axis >= rank || chosen[axis]) {
-            fault(e, a->at[k], "'%s' has no axis %lld of %s", a->b->name, (long long)list[d],
-                  node_text(e, x));
+            fault(e, a->at[k], "'%s' has no axis %lld of %s", a->b->name,
+                  (long long)list[d], node_text(e, x));
             return false;
         }
         chosen[axis] = true;
@@ -249,7 +252,8 @@ sum_of_list(Elab *e, const Args *a)
     for (int k = 0; k < l->n && s.kind != V_ERROR; k++) {
         if (!value_is_number(l->v[k]))
             return fault(e, a->at[0], "'sum' of a list needs numbers, found %s%s",
-                         value_what(e->mem, l->v[k]), is_tensor(l->v[k]) ? "; use stack" : "");
+                         value_what(e->mem, l->v[k]),
+                         is_tensor(l->v[k]) ? "; use stack" : "");
         s = static_binary(e, OPER_ADD, s, l->v[k], a->place);
     }
     return s;
@@ -262,7 +266,8 @@ b_sum(Elab *e, const Args *a)
         return sum_of_list(e, a);
     Node *x = arg_node(e, a, 0);
     if (x && x->type == DT_BOOL)
-        return fault(e, a->at[0], "'sum' needs f32 or i64, found %s; use count", node_text(e, x));
+        return fault(e, a->at[0], "'sum' needs f32 or i64, found %s; use count",
+                     node_text(e, x));
     return reduce(e, a, x, OP_SUM, 1);
 }
 
@@ -281,8 +286,8 @@ b_mean(Elab *e, const Args *a)
     for (int k = 0; k < attr.n_list; k++)
         n *= x->shape.dim[attr.list[k]];
     Node *sum = elab_emit(e, OP_SUM, &x, 1, attr, a->place);
-    return value_node(elab_emit2(e, OP_DIV, sum, const_node(e, value_int(n), DT_F32, a->place),
-                            a->place));
+    return value_node(elab_emit2(
+        e, OP_DIV, sum, const_node(e, value_int(n), DT_F32, a->place), a->place));
 }
 
 static Value
@@ -290,8 +295,8 @@ extreme(Elab *e, const Args *a, bool largest)
 {
     const char *what = largest ? "'max'" : "'min'";
     if (a->n_rest == 1 && (is_tensor(a->rest[0].v)))
-        return reduce(e, a, to_node(e, a->rest[0].v, a->rest[0].place), largest ? OP_MAX : OP_MIN,
-                      0);
+        return reduce(e, a, to_node(e, a->rest[0].v, a->rest[0].place),
+                      largest ? OP_MAX : OP_MIN, 0);
     if (a->has[0] || a->has[1])
         return fault(e, a->place, "%s with an axis takes one tensor", what);
     const List *l = NULL;
@@ -300,8 +305,8 @@ extreme(Elab *e, const Args *a, bool largest)
         Value v = a->rest[0].v;
         if (v.kind != V_LIST && v.kind != V_TUPLE)
             return value_is_number(v) ? v
-                                      : fault(e, a->place, "%s needs numbers, found %s", what,
-                                              value_what(e->mem, v));
+                                      : fault(e, a->place, "%s needs numbers, found %s",
+                                              what, value_what(e->mem, v));
         l = v.list;
         n = l->n;
     }
@@ -309,7 +314,8 @@ extreme(Elab *e, const Args *a, bool largest)
         return fault(e, a->place, "%s of nothing", what);
     Value best = l ? l->v[0] : a->rest[0].v;
     for (int k = 1; k < n && best.kind != V_ERROR; k++)
-        best = extreme_of_two(e, what, largest, best, l ? l->v[k] : a->rest[k].v, a->place);
+        best =
+            extreme_of_two(e, what, largest, best, l ? l->v[k] : a->rest[k].v, a->place);
     return best;
 }
 
@@ -330,15 +336,16 @@ any_or_all(Elab *e, const Args *a, bool all)
 {
     Value v = a->v[0];
     if (v.kind != V_LIST && v.kind != V_TUPLE) {
-        Node *x = to_typed(e, v, DT_BOOL, all ? "the argument of 'all'" : "the argument of 'any'",
-                           a->at[0]);
+        Node *x =
+            to_typed(e, v, DT_BOOL,
+                     all ? "the argument of 'all'" : "the argument of 'any'", a->at[0]);
         return reduce(e, a, x, all ? OP_ALL : OP_ANY, 1);
     }
     bool result = all;
     for (int k = 0; k < v.list->n; k++) {
         if (v.list->v[k].kind != V_BOOL)
-            return fault(e, a->at[0], "'%s' of a list needs booleans, found %s", a->b->name,
-                         value_what(e->mem, v.list->v[k]));
+            return fault(e, a->at[0], "'%s' of a list needs booleans, found %s",
+                         a->b->name, value_what(e->mem, v.list->v[k]));
         if ((v.list->v[k].i != 0) != all)
             result = !all;
     }
@@ -360,7 +367,8 @@ b_all(Elab *e, const Args *a)
 static Value
 b_count(Elab *e, const Args *a)
 {
-    return reduce(e, a, to_typed(e, a->v[0], DT_BOOL, "the argument of 'count'", a->at[0]),
+    return reduce(e, a,
+                  to_typed(e, a->v[0], DT_BOOL, "the argument of 'count'", a->at[0]),
                   OP_COUNT_TRUE, 1);
 }
 
@@ -374,14 +382,33 @@ b_argmax(Elab *e, const Args *a)
 }
 
 const HandlerRow math_handlers[] = {
-    {"abs", b_abs},           {"exp", b_exp},         {"log", b_log},
-    {"log1p", b_log1p},       {"sqrt", b_sqrt},       {"sin", b_sin},
-    {"cos", b_cos},           {"tanh", b_tanh},       {"sigmoid", b_sigmoid},
-    {"silu", b_silu},         {"gelu", b_gelu},       {"relu", b_relu},
-    {"softplus", b_softplus}, {"clamp", b_clamp},     {"sign", b_sign},
-    {"round", b_round},       {"is_finite", b_is_finite}, {"f32", b_f32},
-    {"i64", b_i64},           {"detach", b_detach},   {"sum", b_sum},
-    {"mean", b_mean},         {"max", b_max},         {"min", b_min},
-    {"any", b_any},           {"all", b_all},         {"count", b_count},
-    {"argmax", b_argmax},     {NULL, NULL},
+    {"abs", b_abs},
+    {"exp", b_exp},
+    {"log", b_log},
+    {"log1p", b_log1p},
+    {"sqrt", b_sqrt},
+    {"sin", b_sin},
+    {"cos", b_cos},
+    {"tanh", b_tanh},
+    {"sigmoid", b_sigmoid},
+    {"silu", b_silu},
+    {"gelu", b_gelu},
+    {"relu", b_relu},
+    {"softplus", b_softplus},
+    {"clamp", b_clamp},
+    {"sign", b_sign},
+    {"round", b_round},
+    {"is_finite", b_is_finite},
+    {"f32", b_f32},
+    {"i64", b_i64},
+    {"detach", b_detach},
+    {"sum", b_sum},
+    {"mean", b_mean},
+    {"max", b_max},
+    {"min", b_min},
+    {"any", b_any},
+    {"all", b_all},
+    {"count", b_count},
+    {"argmax", b_argmax},
+    {NULL, NULL},
 };

@@ -6,7 +6,7 @@
 
 static const Value poison = {.kind = V_ERROR};
 
-// ---- what a layer holds ----------------------------------------------------------------------------
+// ---- what a layer holds -----------------------------------------------------------
 
 static void
 hold_param(Elab *e, Layer *l, const char *path, bool plain, LayerParam *p)
@@ -24,7 +24,7 @@ hold_layer(Elab *e, Layer *l, const char *path, Layer *inner)
     array_push(&e->mem->perm, &l->slots, (Slot){path, false, inner, NULL});
 }
 
-// ---- members with keys -----------------------------------------------------------------------------
+// ---- members with keys ------------------------------------------------------------
 
 // A tree of keys under construction: lists and maps of what stands at their ends.
 typedef struct Keyed {
@@ -41,14 +41,16 @@ keyed_kid(Elab *e, Keyed *t, Value key, Place p)
     bool map = key.kind == V_STR;
     if (key.kind != V_STR && key.kind != V_INT) {
         if (key.kind != V_ERROR)
-            fault(e, p, "a key must be an integer or a string, found %s", value_what(e->mem, key));
+            fault(e, p, "a key must be an integer or a string, found %s",
+                  value_what(e->mem, key));
         return NULL;
     }
     for (int k = 0; k < d.n; k++)
         if (value_equal(t->keys.v[k], key))
             return t->kids.v[k];
     if (d.n > 0 && t->map != map) {
-        fault(e, p, "keys must be all integers or all strings, found %s", value_what(e->mem, key));
+        fault(e, p, "keys must be all integers or all strings, found %s",
+              value_what(e->mem, key));
         return NULL;
     }
     if (!map && key.i != d.n) {
@@ -82,7 +84,8 @@ keyed_value(Elab *e, const Keyed *t, int levels)
     return (Value){.kind = V_DICT, .dict = d};
 }
 
-// The layer or parameter of a member, in the scope of its `for` clauses; `path` with its keys.
+// The layer or parameter of a member, in the scope of its `for` clauses; `path` with
+// its keys.
 static Value
 member_value(Elab *e, Layer *l, Env *env, const Ast *m, const char *path, bool plain)
 {
@@ -97,8 +100,8 @@ member_value(Elab *e, Layer *l, Env *env, const Ast *m, const char *path, bool p
     if (v.kind == V_LAYER)
         hold_layer(e, l, path, v.layer);
     else if (v.kind != V_ERROR)
-        return fault(e, m->kids[1]->place, "member '%s' must be a layer, found %s", m->text,
-                     value_what(e->mem, v));
+        return fault(e, m->kids[1]->place, "member '%s' must be a layer, found %s",
+                     m->text, value_what(e->mem, v));
     return v;
 }
 
@@ -141,7 +144,8 @@ walk_fors(Elab *e, Env *env, Indexed *x, int k)
     const List *list = eval_list(e, env, clause->kids[1]);
     for (int n = 0; list && n < list->n && !e->stop; n++) {
         Env *inner = env_new(e->mem, env);
-        if (bind_pattern(e, inner, clause->kids[0], list->v[n], clause->kids[0]->place, false))
+        if (bind_pattern(e, inner, clause->kids[0], list->v[n], clause->kids[0]->place,
+                         false))
             walk_fors(e, inner, x, k + 1);
     }
 }
@@ -154,7 +158,7 @@ indexed_member(Elab *e, Layer *l, const Ast *m)
     return keyed_value(e, &x.root, m->kids[0]->n);
 }
 
-// ---- members ---------------------------------------------------------------------------------------
+// ---- members ----------------------------------------------------------------------
 
 static void elaborate_members(Elab *e, Layer *l, const Ast *members);
 
@@ -167,7 +171,8 @@ mark_absent(Elab *e, Layer *l, const Ast *members)
         if (m->kind == AST_MEMBER_IF) {
             mark_absent(e, l, m->kids[1]);
             mark_absent(e, l, m->n > 2 ? m->kids[2] : NULL);
-        } else if (m->kind == AST_MEMBER || m->kind == AST_PARAMETER || m->kind == AST_FN) {
+        } else if (m->kind == AST_MEMBER || m->kind == AST_PARAMETER ||
+                   m->kind == AST_FN) {
             const Binding *b = env_find(l->env, m->text);
             if (!b || b->v.kind == V_ABSENT)
                 env_define(e->mem, l->env, m->text, (Value){.kind = V_ABSENT});
@@ -214,32 +219,43 @@ elaborate_member(Elab *e, Layer *l, const Ast *m)
 {
     switch (m->kind) {
     case AST_LET:
-        bind_pattern(e, l->env, m->kids[0], eval(e, l->env, m->kids[1]), m->kids[1]->place, false);
+        bind_pattern(e, l->env, m->kids[0], eval(e, l->env, m->kids[1]),
+                     m->kids[1]->place, false);
         return;
-    case AST_ASSERT: member_assert(e, l, m); return;
-    case AST_FN: member_fn(e, l, m); return;
-    case AST_MEMBER_IF: member_if(e, l, m); return;
+    case AST_ASSERT:
+        member_assert(e, l, m);
+        return;
+    case AST_FN:
+        return; // made before the others
+    case AST_MEMBER_IF:
+        member_if(e, l, m);
+        return;
     case AST_MEMBER:
     case AST_PARAMETER: {
         bool plain = m->kids[0]->n == 0;
-        Value v = plain ? member_value(e, l, l->env, m, m->text, true) : indexed_member(e, l, m);
+        Value v = plain ? member_value(e, l, l->env, m, m->text, true)
+                        : indexed_member(e, l, m);
         env_define(e->mem, l->env, m->text, v);
         return;
     }
-    default: break;
+    default:
+        break;
     }
-    fault(e, m->place, "%s is no member", ast_kind_name(m->kind));
+    die("%s is no member", ast_kind_name(m->kind));
 }
 
 static void
 elaborate_members(Elab *e, Layer *l, const Ast *members)
 {
+    for (int k = 0; k < members->n; k++)
+        if (members->kids[k]->kind == AST_FN)
+            member_fn(e, l, members->kids[k]);
     for (int k = 0; k < members->n && !e->stop; k++)
         if (count_steps(e, 1, members->kids[k]->place))
             elaborate_member(e, l, members->kids[k]);
 }
 
-// ---- instances -------------------------------------------------------------------------------------
+// ---- instances --------------------------------------------------------------------
 
 static Layer *
 instance_new(Elab *e, const Ast *ast, const char *kind)
@@ -255,21 +271,14 @@ instance_new(Elab *e, const Ast *ast, const char *kind)
 Value
 layer_new(Elab *e, const Decl *d, const CallArg *args, int n, Place p)
 {
-    if (e->n_frames >= MAX_FRAMES) {
-        fault(e, p, "layers nest more than %d deep", MAX_FRAMES);
-        e->stop = true;
-        return poison;
-    }
     Layer *l = instance_new(e, d->ast, d->name);
     int before = e->faults;
-    if (!bind_params(e, l->env, d->ast->kids[0], args, n, p, d->name))
+    Frame frame;
+    if (!bind_params(e, l->env, d->ast->kids[0], args, n, p, d->name) ||
+        !frame_enter(e, &frame, d->name, p))
         return poison;
-    Frame frame = {e->frame, d->name, p, NULL, true};
-    e->frame = &frame;
-    e->n_frames++;
     elaborate_members(e, l, d->ast->kids[1]);
-    e->frame = frame.outer;
-    e->n_frames--;
+    frame_leave(e);
     return e->faults > before ? poison : (Value){.kind = V_LAYER, .layer = l};
 }
 
@@ -292,7 +301,8 @@ sequential_new(Elab *e, const Args *a)
         if (v[k].kind == V_LAYER)
             hold_layer(e, l, arena_printf(&e->mem->perm, "%d", k), v[k].layer);
         else if (v[k].kind != V_FN && v[k].kind != V_BUILTIN)
-            return fault(e, a->rest[k].place, "'Sequential' chains layers and functions, found %s",
+            return fault(e, a->rest[k].place,
+                         "'Sequential' chains layers and functions, found %s",
                          value_what(e->mem, v[k]));
     }
     l->chain = value_list(e->mem, v, a->n_rest).list;
@@ -315,8 +325,8 @@ layer_register(Elab *e, Layer *l, const char *name)
             const Slot *s = &l->slots.v[k];
             if ((s->param && s->plain) != (pass == 0))
                 continue;
-            const char *path = arena_printf(&e->mem->perm, "%s%s%s", name, *name ? "." : "",
-                                            s->path);
+            const char *path =
+                arena_printf(&e->mem->perm, "%s%s%s", name, *name ? "." : "", s->path);
             if (s->param)
                 register_param(e, s->param, path);
             else
@@ -324,7 +334,7 @@ layer_register(Elab *e, Layer *l, const char *name)
         }
 }
 
-// ---- calls -----------------------------------------------------------------------------------------
+// ---- calls ------------------------------------------------------------------------
 
 static Value
 call_chain(Elab *e, const Layer *l, const CallArg *args, int n, Place p)
@@ -333,7 +343,7 @@ call_chain(Elab *e, const Layer *l, const CallArg *args, int n, Place p)
         return fault(e, p, "'Sequential' takes one argument, found %d", n);
     CallArg x = args[0];
     for (int k = 0; k < l->chain->n && x.v.kind != V_ERROR; k++)
-        x.v = call_value(e, l->chain->v[k], &x, 1, p, false);
+        x.v = call_value(e, l->chain->v[k], &x, 1, p);
     return x.v;
 }
 
@@ -354,10 +364,13 @@ Value
 call_layer(Elab *e, Layer *l, const CallArg *args, int n, Place p)
 {
     if (!e->complete)
-        return fault(e, p, "'%s' cannot be called while members are made; call it in forward or fn",
-                     l->kind);
+        return fault(
+            e, p,
+            "'%s' cannot be called while members are made; call it in forward or fn",
+            l->kind);
     if (!l->name)
-        return fault(e, p, "no member holds this '%s', so its parameters have no names", l->kind);
+        return fault(e, p, "no member holds this '%s', so its parameters have no names",
+                     l->kind);
     if (!l->ast)
         return call_chain(e, l, args, n, p);
     const Binding *forward = env_find(l->env, e->forward);
@@ -366,7 +379,7 @@ call_layer(Elab *e, Layer *l, const CallArg *args, int n, Place p)
     Call *outer = e->g->call;
     if (l->ast->kind == AST_BLOCK)
         e->g->call = block_call(e, l, p);
-    Value v = call_value(e, forward->v, args, n, p, false);
+    Value v = call_value(e, forward->v, args, n, p);
     e->g->call = outer;
     return v;
 }
@@ -378,6 +391,7 @@ layer_field(Elab *e, Layer *l, const char *name, Place p)
     if (!b)
         return fault(e, p, "'%s' has no member '%s'", l->kind, name);
     if (b->v.kind == V_ABSENT)
-        return fault(e, p, "member '%s' of '%s' is absent in this configuration", name, l->kind);
+        return fault(e, p, "member '%s' of '%s' is absent in this configuration", name,
+                     l->kind);
     return b->v;
 }

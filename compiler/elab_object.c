@@ -20,7 +20,7 @@ unknown(Elab *e, const char *what, const char *name, Place p)
     return fault(e, p, "%s has no '%s'", what, name);
 }
 
-// ---- schema ----------------------------------------------------------------------------------------
+// ---- schema -----------------------------------------------------------------------
 
 static Value
 group_list(Elab *e, const SchemaGroup *g)
@@ -72,7 +72,7 @@ feature_field(Elab *e, const SchemaFeature *f, const char *name, Place p)
     return unknown(e, "a field of the schema", name, p);
 }
 
-// ---- inputs ----------------------------------------------------------------------------------------
+// ---- inputs -----------------------------------------------------------------------
 
 static Value
 field_input(Elab *e, InputKind kind, const char *name, DType type, Shape s)
@@ -102,15 +102,17 @@ side_field(Elab *e, bool item, const char *name, Place p)
     int64_t dense = item ? s->item_dense.width : s->user_dense.width;
     const struct {
         const char *name, *user, *item;
-        InputKind kind; // of the user; the item's stand IN_ITEM_INTS - IN_USER_INTS further
+        InputKind
+            kind; // of the user; the item's stand IN_ITEM_INTS - IN_USER_INTS further
         DType type;
         int64_t width;
     } data[] = {
         {"ints", "user.ints", "item.ints", IN_USER_INTS, DT_I64, ints},
-        {"int_missing", "user.int_missing", "item.int_missing", IN_USER_INT_MISSING, DT_BOOL, ints},
+        {"int_missing", "user.int_missing", "item.int_missing", IN_USER_INT_MISSING,
+         DT_BOOL, ints},
         {"dense", "user.dense", "item.dense", IN_USER_DENSE, DT_F32, dense},
-        {"dense_missing", "user.dense_missing", "item.dense_missing", IN_USER_DENSE_MISSING,
-         DT_BOOL, dense},
+        {"dense_missing", "user.dense_missing", "item.dense_missing",
+         IN_USER_DENSE_MISSING, DT_BOOL, dense},
     };
     for (size_t k = 0; k < sizeof data / sizeof *data; k++)
         if (strcmp(name, data[k].name) == 0)
@@ -124,7 +126,8 @@ static Value
 domain_input(Elab *e, int domain, InputKind kind, const char *name, DType type, Shape s)
 {
     Node **at = &e->domain_inputs[3 * domain + (kind - IN_EVENTS)];
-    const char *full = arena_printf(&e->mem->perm, "%s.%s", e->schema->domains[domain].name, name);
+    const char *full =
+        arena_printf(&e->mem->perm, "%s.%s", e->schema->domains[domain].name, name);
     if (!*at)
         *at = graph_input(e->g, kind, domain, full, type, s);
     return value_node(*at);
@@ -158,11 +161,16 @@ Value
 object_field(Elab *e, Value object, const char *name, Place p)
 {
     switch (object.object.kind) {
-    case OBJ_SCHEMA: return schema_field(e, name, p);
-    case OBJ_FIELD: return feature_field(e, object.object.field, name, p);
-    case OBJ_DOMAIN: return domain_field(e, object.object.domain, name, p);
-    case OBJ_USER: return side_field(e, false, name, p);
-    case OBJ_ITEM: return side_field(e, true, name, p);
+    case OBJ_SCHEMA:
+        return schema_field(e, name, p);
+    case OBJ_FIELD:
+        return feature_field(e, object.object.field, name, p);
+    case OBJ_DOMAIN:
+        return domain_field(e, object.object.domain, name, p);
+    case OBJ_USER:
+        return side_field(e, false, name, p);
+    case OBJ_ITEM:
+        return side_field(e, true, name, p);
     }
     return (Value){.kind = V_ERROR};
 }

@@ -6,19 +6,19 @@
 
 static const Value poison = {.kind = V_ERROR};
 
-// ---- create ----------------------------------------------------------------------------------------
+// ---- create -----------------------------------------------------------------------
 
 static Value
 filled(Elab *e, const Args *a, Shape s, Value v, Place p)
 {
-    if (!e->g)
-        return fault(e, a->place, "tensors cannot be used here");
+    if (!need_graph(e, a->place))
+        return poison;
     double f = v.kind == V_FLOAT ? v.f : 0;
     if (v.kind == V_FLOAT)
         return value_node(graph_const_f(e->g, s, &f, 1, a->place));
     if (v.kind == V_INT || v.kind == V_BOOL)
-        return value_node(graph_const_i(e->g, v.kind == V_INT ? DT_I64 : DT_BOOL, s, &v.i, 1,
-                                        a->place));
+        return value_node(graph_const_i(e->g, v.kind == V_INT ? DT_I64 : DT_BOOL, s, &v.i,
+                                        1, a->place));
     Node *x = to_node(e, v, p);
     return value_node(expand_to(e, x, s, a->place));
 }
@@ -44,11 +44,12 @@ b_iota(Elab *e, const Args *a)
     if (!arg_int(e, a, 0, &n))
         return poison;
     if (n < 0)
-        return fault(e, a->at[0], "an extent must be at least 0, found %lld", (long long)n);
+        return fault(e, a->at[0], "an extent must be at least 0, found %lld",
+                     (long long)n);
     if (!count_steps(e, n, a->place))
         return poison;
-    if (!e->g)
-        return fault(e, a->place, "tensors cannot be used here");
+    if (!need_graph(e, a->place))
+        return poison;
     return value_node(graph_iota(e->g, n, a->place));
 }
 
@@ -77,7 +78,8 @@ measure(Elab *e, Nested *t, Value v, int depth, Place p)
             t->shape.dim[t->shape.rank++] = v.list->n;
         }
         if (t->shape.dim[depth] != v.list->n) {
-            fault(e, p, "the lists of a tensor must have equal lengths, found %lld and %d",
+            fault(e, p,
+                  "the lists of a tensor must have equal lengths, found %lld and %d",
                   (long long)t->shape.dim[depth], v.list->n);
             return false;
         }
@@ -86,9 +88,12 @@ measure(Elab *e, Nested *t, Value v, int depth, Place p)
                 return false;
         return true;
     }
-    if (depth != t->shape.rank || (v.kind != V_INT && v.kind != V_FLOAT && v.kind != V_BOOL)) {
+    if (depth != t->shape.rank ||
+        (v.kind != V_INT && v.kind != V_FLOAT && v.kind != V_BOOL)) {
         if (v.kind != V_ERROR)
-            fault(e, p, "'tensor' needs numbers or booleans in lists of equal lengths, found %s%s",
+            fault(e, p,
+                  "'tensor' needs numbers or booleans in lists of equal lengths, found "
+                  "%s%s",
                   value_what(e->mem, v), is_tensor(v) ? "; use stack" : "");
         return false;
     }
@@ -119,8 +124,9 @@ tensor_type(Elab *e, const Args *a, const Nested *t, DType *type)
 {
     if (!a->has[1]) {
         if (t->n == 0 || (t->bools && (t->ints || t->floats))) {
-            fault(e, a->place, t->n == 0 ? "the type of an empty tensor must be given"
-                                         : "'tensor' needs numbers or booleans, found both");
+            fault(e, a->place,
+                  t->n == 0 ? "the type of an empty tensor must be given"
+                            : "'tensor' needs numbers or booleans, found both");
             return false;
         }
         *type = t->bools ? DT_BOOL : t->floats ? DT_F32 : DT_I64;
@@ -144,11 +150,11 @@ b_tensor(Elab *e, const Args *a)
 {
     Nested t = {0};
     DType type;
-    if (!measure(e, &t, a->v[0], 0, a->at[0]) || !tensor_type(e, a, &t, &type)
-        || !count_steps(e, t.n, a->place))
+    if (!measure(e, &t, a->v[0], 0, a->at[0]) || !tensor_type(e, a, &t, &type) ||
+        !count_steps(e, t.n, a->place))
         return poison;
-    if (!e->g)
-        return fault(e, a->place, "tensors cannot be used here");
+    if (!need_graph(e, a->place))
+        return poison;
     int64_t at = 0;
     if (type == DT_F32) {
         t.f = arena_array(&e->mem->perm, double, t.n);
@@ -160,7 +166,7 @@ b_tensor(Elab *e, const Args *a)
     return value_node(graph_const_i(e->g, type, t.shape, t.i, t.n, a->place));
 }
 
-// ---- join and cut ----------------------------------------------------------------------------------
+// ---- join and cut -----------------------------------------------------------------
 
 static Value
 join(Elab *e, const Args *a, Node **parts, int n, int axis)
@@ -180,7 +186,8 @@ b_concat(Elab *e, const Args *a)
     if (n == 0)
         return fault(e, a->place, "'concat' of nothing: its shape is unknown");
     if (parts[0]->shape.rank == 0)
-        return fault(e, a->place, "'concat' needs tensors with an axis, found %s; use stack",
+        return fault(e, a->place,
+                     "'concat' needs tensors with an axis, found %s; use stack",
                      node_text(e, parts[0]));
     if (!arg_axis(e, a, 0, parts[0]->shape.rank, 0, &axis))
         return poison;
@@ -216,7 +223,8 @@ b_stack(Elab *e, const Args *a)
                          shape_text(e->mem, parts[0]->type, parts[0]->shape),
                          node_text(e, parts[k]));
         if (k > 0)
-            parts[k] = reshape_to(e, parts[k], with_axis(parts[k]->shape, axis, 1), a->place);
+            parts[k] =
+                reshape_to(e, parts[k], with_axis(parts[k]->shape, axis, 1), a->place);
     }
     parts[0] = reshape_to(e, parts[0], with_axis(parts[0]->shape, axis, 1), a->place);
     return join(e, a, parts, n, axis);
@@ -254,7 +262,8 @@ b_split(Elab *e, const Args *a)
         return poison;
     int64_t extent = x->shape.dim[axis];
     if (n < 1 || n > 4096 || extent % n != 0)
-        return fault(e, a->place, "'split' cannot cut axis %d of %s into %lld equal parts", axis,
+        return fault(e, a->place,
+                     "'split' cannot cut axis %d of %s into %lld equal parts", axis,
                      node_text(e, x), (long long)n);
     Value *v = arena_array(&e->mem->perm, Value, n);
     for (int64_t k = 0; k < n; k++)
@@ -262,7 +271,7 @@ b_split(Elab *e, const Args *a)
     return value_tuple(e->mem, v, (int)n);
 }
 
-// ---- shape -----------------------------------------------------------------------------------------
+// ---- shape ------------------------------------------------------------------------
 
 static Value
 b_reshape(Elab *e, const Args *a)
@@ -272,7 +281,8 @@ b_reshape(Elab *e, const Args *a)
     if (!x || !arg_shape(e, a, 1, &s))
         return poison;
     if (shape_size(s) != shape_size(x->shape))
-        return fault(e, a->place, "'reshape' needs equally many elements, found %s for %s",
+        return fault(e, a->place,
+                     "'reshape' needs equally many elements, found %s for %s",
                      node_text(e, x), shape_text(e->mem, x->type, s));
     return value_node(reshape_to(e, x, s, a->place));
 }
@@ -285,7 +295,8 @@ b_permute(Elab *e, const Args *a)
     Node *x = arg_node(e, a, 0);
     if (!x || !int_list(e, a->v[1], "the axes", a->at[1], &list, &n))
         return poison;
-    return value_node(elab_emit(e, OP_PERMUTE, &x, 1, (Attr){.list = list, .n_list = n}, a->place));
+    return value_node(
+        elab_emit(e, OP_PERMUTE, &x, 1, (Attr){.list = list, .n_list = n}, a->place));
 }
 
 static Value
@@ -293,7 +304,8 @@ b_expand(Elab *e, const Args *a)
 {
     Shape s;
     Node *x = arg_node(e, a, 0);
-    return x && arg_shape(e, a, 1, &s) ? value_node(expand_to(e, x, s, a->place)) : poison;
+    return x && arg_shape(e, a, 1, &s) ? value_node(expand_to(e, x, s, a->place))
+                                       : poison;
 }
 
 static Value
@@ -312,7 +324,8 @@ static Value
 b_shape(Elab *e, const Args *a)
 {
     if (!is_tensor(a->v[0]))
-        return fault(e, a->at[0], "'shape' needs a tensor, found %s", value_what(e->mem, a->v[0]));
+        return fault(e, a->at[0], "'shape' needs a tensor, found %s",
+                     value_what(e->mem, a->v[0]));
     Shape s = a->v[0].kind == V_PARAM ? a->v[0].param->p.shape : a->v[0].node->shape;
     Value v[MAX_RANK];
     for (int k = 0; k < s.rank; k++)
@@ -321,9 +334,9 @@ b_shape(Elab *e, const Args *a)
 }
 
 const HandlerRow shape_handlers[] = {
-    {"zeros", b_zeros},     {"full", b_full},       {"iota", b_iota},
-    {"tensor", b_tensor},   {"concat", b_concat},   {"stack", b_stack},
-    {"split", b_split},     {"reshape", b_reshape}, {"permute", b_permute},
-    {"expand", b_expand},   {"unsqueeze", b_unsqueeze}, {"shape", b_shape},
+    {"zeros", b_zeros},   {"full", b_full},           {"iota", b_iota},
+    {"tensor", b_tensor}, {"concat", b_concat},       {"stack", b_stack},
+    {"split", b_split},   {"reshape", b_reshape},     {"permute", b_permute},
+    {"expand", b_expand}, {"unsqueeze", b_unsqueeze}, {"shape", b_shape},
     {NULL, NULL},
 };

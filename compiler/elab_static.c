@@ -50,9 +50,15 @@ int_binary(Elab *e, AstOper op, int64_t a, int64_t b, Place p)
     int64_t r = 0;
     bool bad = false;
     switch (op) {
-    case OPER_ADD: bad = __builtin_add_overflow(a, b, &r); break;
-    case OPER_SUB: bad = __builtin_sub_overflow(a, b, &r); break;
-    case OPER_MUL: bad = __builtin_mul_overflow(a, b, &r); break;
+    case OPER_ADD:
+        bad = __builtin_add_overflow(a, b, &r);
+        break;
+    case OPER_SUB:
+        bad = __builtin_sub_overflow(a, b, &r);
+        break;
+    case OPER_MUL:
+        bad = __builtin_mul_overflow(a, b, &r);
+        break;
     case OPER_POW:
         return b >= 0 ? int_power(e, a, b, p) : value_float(pow((double)a, (double)b));
     default:
@@ -72,11 +78,16 @@ static Value
 float_binary(Elab *e, AstOper op, double a, double b, Place p)
 {
     switch (op) {
-    case OPER_ADD: return value_float(a + b);
-    case OPER_SUB: return value_float(a - b);
-    case OPER_MUL: return value_float(a * b);
-    case OPER_POW: return value_float(pow(a, b));
-    default: break;
+    case OPER_ADD:
+        return value_float(a + b);
+    case OPER_SUB:
+        return value_float(a - b);
+    case OPER_MUL:
+        return value_float(a * b);
+    case OPER_POW:
+        return value_float(pow(a, b));
+    default:
+        break;
     }
     if (b == 0.0)
         return fault(e, p, "division by zero");
@@ -124,10 +135,14 @@ static Value
 compared(AstOper op, int order)
 {
     switch (op) {
-    case OPER_LT: return value_bool(order < 0);
-    case OPER_LE: return value_bool(order <= 0);
-    case OPER_GT: return value_bool(order > 0);
-    default: return value_bool(order >= 0);
+    case OPER_LT:
+        return value_bool(order < 0);
+    case OPER_LE:
+        return value_bool(order <= 0);
+    case OPER_GT:
+        return value_bool(order > 0);
+    default:
+        return value_bool(order >= 0);
     }
 }
 
@@ -151,8 +166,8 @@ static_binary(Elab *e, AstOper op, Value a, Value b, Place p)
         return value_bool(value_equal(a, b));
     if (op == OPER_NE)
         return value_bool(!value_equal(a, b));
-    if (value_is_number(a) && value_is_number(b) && op != OPER_AND && op != OPER_OR
-        && op != OPER_MATMUL)
+    if (value_is_number(a) && value_is_number(b) && op != OPER_AND && op != OPER_OR &&
+        op != OPER_MATMUL)
         return number_binary(e, op, a, b, p);
     if (a.kind == V_BOOL && b.kind == V_BOOL && op == OPER_AND)
         return value_bool(a.i && b.i);
@@ -164,6 +179,6 @@ static_binary(Elab *e, AstOper op, Value a, Value b, Place p)
         return compared(op, strcmp(a.s, b.s));
     if (a.kind == b.kind && (a.kind == V_LIST || a.kind == V_TUPLE) && op == OPER_ADD)
         return join_lists(e, a, b, p);
-    return fault(e, p, "'%s' does not take %s and %s", ast_oper_text(op), value_what(e->mem, a),
-                 value_what(e->mem, b));
+    return fault(e, p, "'%s' does not take %s and %s", ast_oper_text(op),
+                 value_what(e->mem, a), value_what(e->mem, b));
 }

@@ -1,4 +1,5 @@
-// elab_tensor.c - nodes of the graph: constants, reshapes, slices, and arguments of functions.
+// elab_tensor.c - nodes of the graph: constants, reshapes, slices, and arguments of
+// functions.
 
 #include "elab_int.h"
 
@@ -17,7 +18,7 @@ node_text(Elab *e, const Node *x)
     return shape_text(e->mem, x->type, x->shape);
 }
 
-// ---- nodes -----------------------------------------------------------------------------------------
+// ---- nodes ------------------------------------------------------------------------
 
 static bool
 size_allowed(Shape s)
@@ -25,7 +26,8 @@ size_allowed(Shape s)
     int64_t size = 1;
     for (int k = 0; k < s.rank; k++) {
         int64_t n = s.dim[k] > 0 ? s.dim[k] : 1;
-        if (n > MAX_ELEMENTS || __builtin_mul_overflow(size, n, &size) || size > MAX_ELEMENTS)
+        if (n > MAX_ELEMENTS || __builtin_mul_overflow(size, n, &size) ||
+            size > MAX_ELEMENTS)
             return false;
     }
     return true;
@@ -37,11 +39,7 @@ elab_emit(Elab *e, Op op, Node *const *in, int n, Attr a, Place p)
     for (int k = 0; k < n; k++)
         if (!in[k])
             return NULL;
-    if (!e->g) {
-        fault(e, p, "tensors cannot be used here");
-        return NULL;
-    }
-    if (!count_steps(e, 5, p))
+    if (!need_graph(e, p) || !count_steps(e, 5, p))
         return NULL;
     int before = e->diag->errors;
     Node *x = graph_add(e->g, op, in, n, a, p);
@@ -76,10 +74,8 @@ elab_emit2(Elab *e, Op op, Node *x, Node *y, Place p)
 Node *
 const_node(Elab *e, Value v, DType t, Place p)
 {
-    if (!e->g) {
-        fault(e, p, "tensors cannot be used here");
+    if (!need_graph(e, p))
         return NULL;
-    }
     Shape scalar = {0};
     if (t == DT_F32) {
         double f = value_number(v);
@@ -92,8 +88,10 @@ static Node *
 param_node(Elab *e, const LayerParam *l, Place p)
 {
     if (l->index < 0) {
-        fault(e, p, e->complete ? "no member holds the layer of this parameter, so it has no name"
-                                : "a parameter cannot be read while members are made");
+        fault(e, p, "%s",
+              e->complete
+                  ? "no member holds the layer of this parameter, so it has no name"
+                  : "a parameter cannot be read while members are made");
         return NULL;
     }
     return graph_param_node(e->g, l->index, p);
@@ -103,14 +101,23 @@ Node *
 to_node(Elab *e, Value v, Place p)
 {
     switch (v.kind) {
-    case V_ERROR: return NULL;
-    case V_TENSOR: return v.node;
-    case V_PARAM: return param_node(e, v.param, p);
-    case V_INT: return const_node(e, v, DT_I64, p);
-    case V_FLOAT: return const_node(e, v, DT_F32, p);
-    case V_BOOL: return const_node(e, v, DT_BOOL, p);
-    case V_MASK: fault(e, p, "a predicate holds no tensor functions of i and j"); return NULL;
-    default: break;
+    case V_ERROR:
+        return NULL;
+    case V_TENSOR:
+        return v.node;
+    case V_PARAM:
+        return param_node(e, v.param, p);
+    case V_INT:
+        return const_node(e, v, DT_I64, p);
+    case V_FLOAT:
+        return const_node(e, v, DT_F32, p);
+    case V_BOOL:
+        return const_node(e, v, DT_BOOL, p);
+    case V_MASK:
+        fault(e, p, "a predicate holds no tensor functions of i and j");
+        return NULL;
+    default:
+        break;
     }
     fault(e, p, "expected a tensor, found %s", value_what(e->mem, v));
     return NULL;
@@ -150,7 +157,8 @@ slice_of(Elab *e, Node *x, int axis, int64_t start, int64_t count, Place p)
 {
     if (!x || (start == 0 && count == x->shape.dim[axis]))
         return x;
-    return elab_emit(e, OP_SLICE, &x, 1, (Attr){.axis = axis, .start = start, .count = count}, p);
+    return elab_emit(e, OP_SLICE, &x, 1,
+                     (Attr){.axis = axis, .start = start, .count = count}, p);
 }
 
 Node *
@@ -164,7 +172,7 @@ drop_axis(Elab *e, Node *x, int axis, Place p)
     return reshape_to(e, x, s, p);
 }
 
-// ---- arguments of built-in functions ---------------------------------------------------------------
+// ---- arguments of built-in functions ----------------------------------------------
 
 Node *
 arg_node(Elab *e, const Args *a, int k)
@@ -219,8 +227,8 @@ arg_axis(Elab *e, const Args *a, int k, int rank, int fallback, int *axis)
         return false;
     int64_t at = i < 0 ? i + rank : i;
     if (at < 0 || at >= rank) {
-        fault(e, a->has[k] ? a->at[k] : a->place, "'%s' has no axis %lld of %d", a->b->name,
-              (long long)i, rank);
+        fault(e, a->has[k] ? a->at[k] : a->place, "'%s' has no axis %lld of %d",
+              a->b->name, (long long)i, rank);
         return false;
     }
     *axis = (int)at;
@@ -234,7 +242,8 @@ int_list(Elab *e, Value v, const char *what, Place p, const int64_t **list, int 
         v = value_list(e->mem, &v, 1);
     if (v.kind != V_LIST && v.kind != V_TUPLE) {
         if (v.kind != V_ERROR)
-            fault(e, p, "%s must be a list of integers, found %s", what, value_what(e->mem, v));
+            fault(e, p, "%s must be a list of integers, found %s", what,
+                  value_what(e->mem, v));
         return false;
     }
     int64_t *to = arena_array(&e->mem->perm, int64_t, v.list->n);
@@ -266,7 +275,8 @@ arg_shape(Elab *e, const Args *a, int k, Shape *s)
     }
     for (int d = 0; d < n; d++)
         if (list[d] < 0) {
-            fault(e, a->at[k], "an extent must be at least 0, found %lld", (long long)list[d]);
+            fault(e, a->at[k], "an extent must be at least 0, found %lld",
+                  (long long)list[d]);
             return false;
         }
     *s = shape_of(n, list);
@@ -318,8 +328,9 @@ rest_nodes(Elab *e, const Args *a, Node ***nodes, int *n)
         if (!(*nodes)[k])
             return false;
         if ((*nodes)[k]->type != t) {
-            fault(e, args ? args[k].place : p, "'%s' needs tensors of one type, found %s and %s",
-                  a->b->name, dtype_name(t), dtype_name((*nodes)[k]->type));
+            fault(e, args ? args[k].place : p,
+                  "'%s' needs tensors of one type, found %s and %s", a->b->name,
+                  dtype_name(t), dtype_name((*nodes)[k]->type));
             return false;
         }
     }

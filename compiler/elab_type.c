@@ -1,4 +1,5 @@
-// elab_type.c - types of signatures: what a value must be, and the names that shapes bind.
+// elab_type.c - types of signatures: what a value must be, and the names that shapes
+// bind.
 
 #include "elab_int.h"
 
@@ -14,9 +15,10 @@ typedef struct Check {
     bool result;
 } Check;
 
-// ---- extents ---------------------------------------------------------------------------------------
+// ---- extents ----------------------------------------------------------------------
 
-// What a name in a shape means: 1 an extent to compare with, 0 a name that binds, -1 a fault.
+// What a name in a shape means: 1 an extent to compare with, 0 a name that binds, -1 a
+// fault.
 static int
 name_extent(const Check *c, const Ast *a, int64_t *want)
 {
@@ -26,9 +28,9 @@ name_extent(const Check *c, const Ast *a, int64_t *want)
         v = b->v;
     else {
         const Decl *d = program_find(c->e->program, a->text);
-        if (d && (d->kind == DECL_LET || d->kind == DECL_CONFIG)
-            && (c->result || d->file == a->place.file))
-            v = global_value(c->e, d, a->place);
+        if (d && (d->kind == DECL_LET || d->kind == DECL_CONFIG) &&
+            (c->result || d->file == a->place.file))
+            v = global_value(c->e, d);
     }
     if (v.kind != V_INT)
         return 0;
@@ -45,7 +47,8 @@ extent_of(const Check *c, const Ast *a, int64_t *want)
     if (v.kind == V_ERROR)
         return -1;
     if (v.kind != V_INT) {
-        fault(c->e, a->place, "an extent must be an integer, found %s", value_what(c->e->mem, v));
+        fault(c->e, a->place, "an extent must be an integer, found %s",
+              value_what(c->e->mem, v));
         return -1;
     }
     *want = v.i;
@@ -75,10 +78,11 @@ wanted_text(const Check *c, const Ast *type)
 static bool
 mismatch(const Check *c, const Ast *type, Value v)
 {
-    const char *wanted = type->kind == AST_TYPE ? wanted_text(c, type)
-                                                : type_text(c->e->mem, type);
+    const char *wanted =
+        type->kind == AST_TYPE ? wanted_text(c, type) : type_text(c->e->mem, type);
     int before = c->e->diag->errors;
-    fault(c->e, c->place, "%s must be %s, found %s", c->what, wanted, value_what(c->e->mem, v));
+    fault(c->e, c->place, "%s must be %s, found %s", c->what, wanted,
+          value_what(c->e->mem, v));
     if (c->e->diag->errors > before && !c->result)
         diag_note(c->e->diag, c->whole->place, "declared here");
     return false;
@@ -103,7 +107,7 @@ check_shape(const Check *c, const Ast *type, Value v, Shape s)
     return true;
 }
 
-// ---- types -----------------------------------------------------------------------------------------
+// ---- types ------------------------------------------------------------------------
 
 static bool
 dtype_of(const char *name, DType *t)
@@ -121,8 +125,8 @@ dtype_of(const char *name, DType *t)
 static bool
 number_as_tensor(const Check *c, const Ast *type, DType t, Value *v)
 {
-    bool fits = (t == DT_F32 && value_is_number(*v)) || (t == DT_I64 && v->kind == V_INT)
-             || (t == DT_BOOL && v->kind == V_BOOL);
+    bool fits = (t == DT_F32 && value_is_number(*v)) ||
+                (t == DT_I64 && v->kind == V_INT) || (t == DT_BOOL && v->kind == V_BOOL);
     if (!fits || type->n > 0 || !c->e->g)
         return mismatch(c, type, *v);
     *v = value_node(const_node(c->e, *v, t, c->place));
@@ -135,13 +139,14 @@ check_simple(const Check *c, const Ast *type, Value *v)
     DType t;
     if (strcmp(type->text, "init") == 0)
         return v->kind == V_INIT || mismatch(c, type, *v);
-    if (!type->i && strcmp(type->text, "f32") != 0 && strcmp(type->text, "i64") != 0
-        && value_coerce(c->e->mem, type, v))
+    if (!type->i && strcmp(type->text, "f32") != 0 && strcmp(type->text, "i64") != 0 &&
+        value_coerce(c->e->mem, type, v))
         return true;
     if (!dtype_of(type->text, &t))
         return mismatch(c, type, *v);
     if (v->kind == V_PARAM)
-        return t == DT_F32 ? check_shape(c, type, *v, v->param->p.shape) : mismatch(c, type, *v);
+        return t == DT_F32 ? check_shape(c, type, *v, v->param->p.shape)
+                           : mismatch(c, type, *v);
     if (v->kind != V_TENSOR)
         return number_as_tensor(c, type, t, v);
     if (v->node->type != t)
@@ -149,8 +154,7 @@ check_simple(const Check *c, const Ast *type, Value *v)
     return check_shape(c, type, *v, v->node->shape);
 }
 
-static bool
-check_any(const Check *c, const Ast *type, Value *v);
+static bool check_any(const Check *c, const Ast *type, Value *v);
 
 // A list with checked elements in place of l.
 static bool
@@ -162,7 +166,8 @@ check_elements(const Check *c, const Ast *type, bool tuple, Value *v)
         to[k] = v->list->v[k];
         ok = check_any(c, type->kids[tuple ? k : 0], &to[k]) && ok;
     }
-    *v = tuple ? value_tuple(c->e->mem, to, v->list->n) : value_list(c->e->mem, to, v->list->n);
+    *v = tuple ? value_tuple(c->e->mem, to, v->list->n)
+               : value_list(c->e->mem, to, v->list->n);
     return ok;
 }
 
@@ -172,21 +177,26 @@ check_any(const Check *c, const Ast *type, Value *v)
     if (v->kind == V_ERROR)
         return false;
     switch (type->kind) {
-    case AST_TYPE: return check_simple(c, type, v);
+    case AST_TYPE:
+        return check_simple(c, type, v);
     case AST_TYPE_LIST:
-        return v->kind == V_LIST ? check_elements(c, type, false, v) : mismatch(c, type, *v);
+        return v->kind == V_LIST ? check_elements(c, type, false, v)
+                                 : mismatch(c, type, *v);
     case AST_TYPE_TUPLE:
-        return v->kind == V_TUPLE && v->list->n == type->n ? check_elements(c, type, true, v)
-                                                           : mismatch(c, type, *v);
-    case AST_TYPE_DICT: return value_coerce(c->e->mem, type, v) || mismatch(c, type, *v);
-    default: break;
+        return v->kind == V_TUPLE && v->list->n == type->n
+                   ? check_elements(c, type, true, v)
+                   : mismatch(c, type, *v);
+    case AST_TYPE_DICT:
+        return value_coerce(c->e->mem, type, v) || mismatch(c, type, *v);
+    default:
+        break;
     }
-    fault(c->e, type->place, "%s is no type", ast_kind_name(type->kind));
-    return false;
+    die("%s is no type", ast_kind_name(type->kind));
 }
 
 bool
-check_type(Elab *e, Env *env, const Ast *type, Value *v, Place p, const char *what, bool result)
+check_type(Elab *e, Env *env, const Ast *type, Value *v, Place p, const char *what,
+           bool result)
 {
     Check c = {e, env, type, p, what, result};
     return check_any(&c, type, v);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-// ---- initial values --------------------------------------------------------------------------------
+// ---- initial values ---------------------------------------------------------------
 
 Value
 init_value(Elab *e, const Args *a)
@@ -33,23 +33,18 @@ init_value(Elab *e, const Args *a)
     bool spread = v.init.kind == INIT_UNIFORM || v.init.kind == INIT_NORMAL;
     if (!isfinite(v.init.x) || (spread && v.init.x < 0))
         return fault(e, a->at[0], "'%s' needs %s number, found %s", a->b->name,
-                     spread ? "a finite, non-negative" : "a finite", float_text(e->mem, v.init.x));
+                     spread ? "a finite, non-negative" : "a finite",
+                     float_text(e->mem, v.init.x));
     return v;
 }
 
-// ---- shape and marks -------------------------------------------------------------------------------
+// ---- shape and marks --------------------------------------------------------------
 
 static bool
 param_shape(Elab *e, Env *env, const Ast *type, Shape *s)
 {
-    if (type->kind != AST_TYPE || strcmp(type->text, "f32") != 0) {
-        fault(e, type->place, "a parameter is f32, found %s", type_text(e->mem, type));
-        return false;
-    }
-    if (type->n > 4) {
-        fault(e, type->place, "a tensor has at most 4 axes, found %d", type->n);
-        return false;
-    }
+    if (type->kind != AST_TYPE || type->n > 4)
+        die("the type of a parameter passed the checks");
     int64_t size = 1;
     s->rank = type->n;
     for (int k = 0; k < type->n; k++) {
@@ -57,13 +52,15 @@ param_shape(Elab *e, Env *env, const Ast *type, Shape *s)
         if (v.kind == V_ERROR)
             return false;
         if (v.kind != V_INT || v.i < 0) {
-            fault(e, type->kids[k]->place, "an extent must be an integer of at least 0, found %s",
+            fault(e, type->kids[k]->place,
+                  "an extent must be an integer of at least 0, found %s",
                   value_what(e->mem, v));
             return false;
         }
         s->dim[k] = v.i;
-        if (v.i > MAX_ELEMENTS || __builtin_mul_overflow(size, v.i > 0 ? v.i : 1, &size)
-            || size > MAX_ELEMENTS) {
+        if (v.i > MAX_ELEMENTS ||
+            __builtin_mul_overflow(size, v.i > 0 ? v.i : 1, &size) ||
+            size > MAX_ELEMENTS) {
             fault(e, type->place, "the parameter is too large");
             return false;
         }
@@ -83,7 +80,8 @@ table_mark(Elab *e, Env *env, const Ast *mark, Param *p)
     p->table_ids = p->shape.dim[0] > 0 ? p->shape.dim[0] - 1 : 0;
     if (mark->n == 0)
         return true;
-    const Ast *arg = mark->kids[0]->kind == AST_ARG ? mark->kids[0]->kids[0] : mark->kids[0];
+    const Ast *arg =
+        mark->kids[0]->kind == AST_ARG ? mark->kids[0]->kids[0] : mark->kids[0];
     Value v = eval(e, env, arg);
     if (v.kind == V_ERROR)
         return false;
@@ -102,14 +100,12 @@ set_mark(Elab *e, Env *env, const Ast *mark, Param *p)
     if (strcmp(mark->text, "table") == 0)
         return table_mark(e, env, mark, p);
     bool *flag = strcmp(mark->text, "padding") == 0    ? &p->padding
-               : strcmp(mark->text, "matrices") == 0 ? &p->matrices
-               : strcmp(mark->text, "adamw") == 0    ? &p->adamw
-               : strcmp(mark->text, "frozen") == 0   ? &p->frozen
-                                                     : NULL;
-    if (!flag) {
-        fault(e, mark->place, "unknown mark '%s'", mark->text);
-        return false;
-    }
+                 : strcmp(mark->text, "matrices") == 0 ? &p->matrices
+                 : strcmp(mark->text, "adamw") == 0    ? &p->adamw
+                 : strcmp(mark->text, "frozen") == 0   ? &p->frozen
+                                                       : NULL;
+    if (!flag)
+        die("unknown mark '%s'", mark->text);
     *flag = true;
     return true;
 }
@@ -140,7 +136,8 @@ param_new(Elab *e, Env *env, const Ast *a)
     if (v.kind == V_ERROR)
         return NULL;
     if (v.kind != V_INIT) {
-        fault(e, init->place, "an initial value is written normal(0.02), zeros(), ..., found %s",
+        fault(e, init->place,
+              "an initial value is written normal(0.02), zeros(), ..., found %s",
               value_what(e->mem, v));
         return NULL;
     }

@@ -1,4 +1,5 @@
-// value.c - values of compile-time evaluation: making, comparing, printing, JSON, simple types.
+// value.c - values of compile-time evaluation: making, comparing, printing, JSON,
+// simple types.
 
 #include "value.h"
 
@@ -107,21 +108,32 @@ value_equal(Value a, Value b)
     if (a.kind != b.kind)
         return false;
     switch (a.kind) {
-    case V_BOOL: return a.i == b.i;
-    case V_STR: return strcmp(a.s, b.s) == 0;
+    case V_BOOL:
+        return a.i == b.i;
+    case V_STR:
+        return strcmp(a.s, b.s) == 0;
     case V_LIST:
-    case V_TUPLE: return list_equal(a.list, b.list);
-    case V_DICT: return dict_equal(a.dict, b.dict);
-    case V_FN: return a.fn == b.fn;
-    case V_BUILTIN: return a.builtin == b.builtin;
-    case V_DECL: return a.decl == b.decl;
-    case V_LAYER: return a.layer == b.layer;
-    case V_PARAM: return a.param == b.param;
-    case V_TENSOR: return a.node == b.node;
+    case V_TUPLE:
+        return list_equal(a.list, b.list);
+    case V_DICT:
+        return dict_equal(a.dict, b.dict);
+    case V_FN:
+        return a.fn == b.fn;
+    case V_BUILTIN:
+        return a.builtin == b.builtin;
+    case V_DECL:
+        return a.decl == b.decl;
+    case V_LAYER:
+        return a.layer == b.layer;
+    case V_PARAM:
+        return a.param == b.param;
+    case V_TENSOR:
+        return a.node == b.node;
     case V_OBJECT:
-        return a.object.kind == b.object.kind && a.object.domain == b.object.domain
-            && a.object.field == b.object.field;
-    default: return false;
+        return a.object.kind == b.object.kind && a.object.domain == b.object.domain &&
+               a.object.field == b.object.field;
+    default:
+        return false;
     }
 }
 
@@ -138,11 +150,15 @@ static const char *
 object_what(ObjectKind k)
 {
     switch (k) {
-    case OBJ_SCHEMA: return "the schema";
-    case OBJ_FIELD: return "a field of the schema";
-    case OBJ_DOMAIN: return "a sequence of the schema";
+    case OBJ_SCHEMA:
+        return "the schema";
+    case OBJ_FIELD:
+        return "a field of the schema";
+    case OBJ_DOMAIN:
+        return "a sequence of the schema";
     case OBJ_USER:
-    case OBJ_ITEM: break;
+    case OBJ_ITEM:
+        break;
     }
     return "the data of a side";
 }
@@ -151,24 +167,42 @@ const char *
 value_what(Mem *mem, Value v)
 {
     switch (v.kind) {
-    case V_ERROR: return "a value with an error";
-    case V_INT: return arena_printf(&mem->perm, "the integer %lld", (long long)v.i);
-    case V_FLOAT: return arena_printf(&mem->perm, "the number %s", float_text(mem, v.f));
-    case V_BOOL: return v.i ? "true" : "false";
-    case V_STR: return arena_printf(&mem->perm, "\"%.60s\"", v.s);
-    case V_LIST: return arena_printf(&mem->perm, "a list of %d", v.list->n);
-    case V_TUPLE: return arena_printf(&mem->perm, "a tuple of %d", v.list->n);
-    case V_DICT: return arena_printf(&mem->perm, "a dictionary of %d", v.dict->n);
-    case V_FN: return "a function";
-    case V_BUILTIN: return arena_printf(&mem->perm, "the function '%s'", v.builtin->name);
-    case V_DECL: return arena_printf(&mem->perm, "the layer '%s' without arguments", v.decl->name);
-    case V_LAYER: return arena_printf(&mem->perm, "a layer '%s'", v.layer->kind);
-    case V_INIT: return "an initial value";
-    case V_OBJECT: return object_what(v.object.kind);
-    case V_PARAM: return shape_text(mem, DT_F32, v.param->p.shape);
-    case V_TENSOR: return shape_text(mem, v.node->type, v.node->shape);
-    case V_MASK: return v.mask.is_bool ? "a condition on i and j" : "an integer of i and j";
-    case V_ABSENT: return "an absent member";
+    case V_ERROR:
+        return "no value";
+    case V_INT:
+        return arena_printf(&mem->perm, "the integer %lld", (long long)v.i);
+    case V_FLOAT:
+        return arena_printf(&mem->perm, "the number %s", float_text(mem, v.f));
+    case V_BOOL:
+        return v.i ? "true" : "false";
+    case V_STR:
+        return arena_printf(&mem->perm, "\"%.60s\"", v.s);
+    case V_LIST:
+        return arena_printf(&mem->perm, "a list of %d", v.list->n);
+    case V_TUPLE:
+        return arena_printf(&mem->perm, "a tuple of %d", v.list->n);
+    case V_DICT:
+        return arena_printf(&mem->perm, "a dictionary of %d", v.dict->n);
+    case V_FN:
+        return "a function";
+    case V_BUILTIN:
+        return arena_printf(&mem->perm, "the function '%s'", v.builtin->name);
+    case V_DECL:
+        return arena_printf(&mem->perm, "the layer '%s' without arguments", v.decl->name);
+    case V_LAYER:
+        return arena_printf(&mem->perm, "a layer '%s'", v.layer->kind);
+    case V_INIT:
+        return "an initial value";
+    case V_OBJECT:
+        return object_what(v.object.kind);
+    case V_PARAM:
+        return shape_text(mem, DT_F32, v.param->p.shape);
+    case V_TENSOR:
+        return shape_text(mem, v.node->type, v.node->shape);
+    case V_MASK:
+        return v.mask.is_bool ? "a condition on i and j" : "an integer of i and j";
+    case V_ABSENT:
+        return "an absent member";
     }
     return "a value";
 }
@@ -209,12 +243,24 @@ add_text(Mem *mem, Text *t, Value v, bool quoted)
 {
     Arena *a = &mem->perm;
     switch (v.kind) {
-    case V_INT: text_add(a, t, "%lld", (long long)v.i); break;
-    case V_FLOAT: text_add(a, t, "%s", float_text(mem, v.f)); break;
-    case V_BOOL: text_add(a, t, "%s", v.i ? "true" : "false"); break;
-    case V_STR: text_add(a, t, quoted ? "\"%s\"" : "%s", v.s); break;
-    case V_LIST: add_sequence(mem, t, v.list, "[", "]"); break;
-    case V_TUPLE: add_sequence(mem, t, v.list, "(", ")"); break;
+    case V_INT:
+        text_add(a, t, "%lld", (long long)v.i);
+        break;
+    case V_FLOAT:
+        text_add(a, t, "%s", float_text(mem, v.f));
+        break;
+    case V_BOOL:
+        text_add(a, t, "%s", v.i ? "true" : "false");
+        break;
+    case V_STR:
+        text_add(a, t, quoted ? "\"%s\"" : "%s", v.s);
+        break;
+    case V_LIST:
+        add_sequence(mem, t, v.list, "[", "]");
+        break;
+    case V_TUPLE:
+        add_sequence(mem, t, v.list, "(", ")");
+        break;
     case V_DICT:
         text_add(a, t, "{");
         for (int k = 0; k < v.dict->n; k++) {
@@ -225,7 +271,9 @@ add_text(Mem *mem, Text *t, Value v, bool quoted)
         }
         text_add(a, t, "}");
         break;
-    default: text_add(a, t, "%s", value_what(mem, v)); break;
+    default:
+        text_add(a, t, "%s", value_what(mem, v));
+        break;
     }
 }
 
@@ -246,7 +294,8 @@ dict_to_json(const Dict *d)
         char digits[32];
         snprintf(digits, sizeof digits, "%lld", (long long)d->keys[k].i);
         json_t *x = value_to_json(d->v[k]);
-        if (!x || json_object_set_new(o, d->keys[k].kind == V_STR ? d->keys[k].s : digits, x)) {
+        if (!x ||
+            json_object_set_new(o, d->keys[k].kind == V_STR ? d->keys[k].s : digits, x)) {
             json_decref(o);
             return NULL;
         }
@@ -258,17 +307,23 @@ json_t *
 value_to_json(Value v)
 {
     switch (v.kind) {
-    case V_INT: return json_integer(v.i);
+    case V_INT:
+        return json_integer(v.i);
     case V_FLOAT:
         if (!isfinite(v.f))
             return json_string(isnan(v.f) ? "nan" : v.f > 0 ? "inf" : "-inf");
         return json_real(v.f);
-    case V_BOOL: return json_boolean(v.i);
-    case V_STR: return json_string(v.s);
-    case V_DICT: return dict_to_json(v.dict);
+    case V_BOOL:
+        return json_boolean(v.i);
+    case V_STR:
+        return json_string(v.s);
+    case V_DICT:
+        return dict_to_json(v.dict);
     case V_LIST:
-    case V_TUPLE: break;
-    default: return NULL;
+    case V_TUPLE:
+        break;
+    default:
+        return NULL;
     }
     json_t *l = json_array();
     for (int k = 0; l && k < v.list->n; k++) {
@@ -298,22 +353,32 @@ Value
 value_from_json(Mem *mem, const json_t *j)
 {
     switch (json_typeof(j)) {
-    case JSON_INTEGER: return value_int(json_integer_value(j));
-    case JSON_REAL: return value_float(json_real_value(j));
-    case JSON_TRUE: return value_bool(true);
-    case JSON_FALSE: return value_bool(false);
-    case JSON_STRING: return value_str(mem_intern_str(mem, json_string_value(j)));
-    case JSON_ARRAY: return list_from_json(mem, j);
-    case JSON_NULL: return (Value){.kind = V_ERROR};
-    case JSON_OBJECT: break;
+    case JSON_INTEGER:
+        return value_int(json_integer_value(j));
+    case JSON_REAL:
+        return value_float(json_real_value(j));
+    case JSON_TRUE:
+        return value_bool(true);
+    case JSON_FALSE:
+        return value_bool(false);
+    case JSON_STRING:
+        return value_str(mem_intern_str(mem, json_string_value(j)));
+    case JSON_ARRAY:
+        return list_from_json(mem, j);
+    case JSON_NULL:
+        return (Value){.kind = V_ERROR};
+    case JSON_OBJECT:
+        break;
     }
     Dict *d = arena_new(&mem->perm, Dict);
     int n = (int)json_object_size(j);
     d->keys = arena_array(&mem->perm, Value, n);
     d->v = arena_array(&mem->perm, Value, n);
     const char *key;
-    json_t *x, *o = (json_t *)(uintptr_t)j; // the iteration macro wants one it could change
-    json_object_foreach (o, key, x) {
+    json_t *x,
+        *o = (json_t *)(uintptr_t)j; // the iteration macro wants one it could change
+    json_object_foreach(o, key, x)
+    {
         d->keys[d->n] = value_str(mem_intern_str(mem, key));
         d->v[d->n] = value_from_json(mem, x);
         if (d->v[d->n++].kind == V_ERROR)
@@ -365,8 +430,8 @@ value_coerce(Mem *mem, const Ast *type, Value *v)
     if (type->kind == AST_TYPE_DICT && v->kind == V_DICT) {
         Dict *d = arena_new(&mem->perm, Dict);
         d->n = v->dict->n;
-        if (!coerce_values(mem, type->kids[0], v->dict->keys, d->n, &d->keys)
-            || !coerce_values(mem, type->kids[1], v->dict->v, d->n, &d->v))
+        if (!coerce_values(mem, type->kids[0], v->dict->keys, d->n, &d->keys) ||
+            !coerce_values(mem, type->kids[1], v->dict->v, d->n, &d->v))
             return false;
         v->dict = d;
         return true;
@@ -398,7 +463,9 @@ add_type(Mem *mem, Text *t, const Ast *type)
         }
         text_add(a, t, ")");
         break;
-    default: text_add(a, t, "%s", type->text ? type->text : "?"); break;
+    default:
+        text_add(a, t, "%s", type->text ? type->text : "?");
+        break;
     }
 }
 

@@ -1,7 +1,8 @@
 // value.h - values of compile-time evaluation, and the scopes that hold them.
 //
-// A Value is small and passed by value; what it points at is never changed after it was made (a layer
-// while its members are elaborated is the one exception) and lives in mem->perm.
+// A Value is small and passed by value; what it points at is never changed after it was
+// made (a layer while its members are elaborated is the one exception) and lives in
+// mem->perm.
 
 #ifndef PCVRC_VALUE_H
 #define PCVRC_VALUE_H
@@ -13,7 +14,7 @@
 #include "schema.h"
 
 typedef enum ValueKind {
-    V_ERROR,   // what a fault leaves behind; operations on it are silent
+    V_ERROR, // what a fault leaves behind; operations on it are silent
     V_INT,
     V_FLOAT,
     V_BOOL,
@@ -29,11 +30,17 @@ typedef enum ValueKind {
     V_OBJECT,  // schema, a field, a sequence, user, item
     V_PARAM,   // a parameter of a layer; a tensor once it has its name
     V_TENSOR,
-    V_MASK,    // part of an attention predicate under construction
-    V_ABSENT   // a member whose condition is false
+    V_MASK,  // part of an attention predicate under construction
+    V_ABSENT // a member whose condition is false
 } ValueKind;
 
-typedef enum ObjectKind { OBJ_SCHEMA, OBJ_FIELD, OBJ_DOMAIN, OBJ_USER, OBJ_ITEM } ObjectKind;
+typedef enum ObjectKind {
+    OBJ_SCHEMA,
+    OBJ_FIELD,
+    OBJ_DOMAIN,
+    OBJ_USER,
+    OBJ_ITEM
+} ObjectKind;
 
 typedef struct Value Value;
 typedef struct Env Env;
@@ -47,7 +54,8 @@ typedef struct Fn {
     const char *name; // for messages
 } Fn;
 
-// A parameter of a layer instance. Its name and index are known when the model is complete.
+// A parameter of a layer instance. Its name and index are known when the model is
+// complete.
 typedef struct LayerParam {
     Param p;
     int index; // in the graph, -1 before
@@ -117,14 +125,15 @@ typedef struct Slot {
 } Slot;
 
 struct Layer {
-    const Ast *ast;       // AST_LAYER, AST_BLOCK or AST_MODEL; NULL for Sequential
-    const char *kind;     // "Linear", for messages
-    Env *env;             // arguments, lets, members, methods
-    const char *name;     // full name; NULL until the model is complete or when no member holds it
-    bool held;            // some member holds it
+    const Ast *ast;   // AST_LAYER, AST_BLOCK or AST_MODEL; NULL for Sequential
+    const char *kind; // "Linear", for messages
+    Env *env;         // arguments, lets, members, methods
+    const char
+        *name; // full name; NULL until the model is complete or when no member holds it
+    bool held; // some member holds it
     int n_calls;
-    Array(Slot) slots;    // in order of elaboration
-    const List *chain;    // what Sequential chains
+    Array(Slot) slots; // in order of elaboration
+    const List *chain; // what Sequential chains
 };
 
 Value value_int(int64_t i);
@@ -139,7 +148,8 @@ Value value_tuple(Mem *mem, const Value *v, int n);
 bool value_is_number(Value v); // int or float
 // The double of an int or a float.
 double value_number(Value v);
-// Deep equality; an int equals the float of the same value; functions and layers by identity.
+// Deep equality; an int equals the float of the same value; functions and layers by
+// identity.
 bool value_equal(Value a, Value b);
 // The value of a key, NULL if there is none.
 const Value *dict_find(const Dict *d, Value key);
@@ -151,14 +161,15 @@ const char *value_text(Mem *mem, Value v);
 // The shortest text that reads back as the same double, with a point or an exponent.
 const char *float_text(Mem *mem, double f);
 
-// JSON of ints, floats, booleans, strings, lists, tuples, dictionaries; NULL for others. Not finite
-// numbers are strings.
+// JSON of ints, floats, booleans, strings, lists, tuples, dictionaries; NULL for
+// others. Not finite numbers are strings.
 json_t *value_to_json(Value v);
 // V_ERROR for null and for numbers that do not fit.
 Value value_from_json(Mem *mem, const json_t *j);
 
-// Brings v to a compile-time type (int, float, bool, str, lists and dictionaries of them; an int where
-// a float is wanted is converted). false when it is something else; v is unchanged then.
+// Brings v to a compile-time type (int, float, bool, str, lists and dictionaries of
+// them; an int where a float is wanted is converted). false when it is something else;
+// v is unchanged then.
 bool value_coerce(Mem *mem, const Ast *type, Value *v);
 // The type as written: "{str: [int]}".
 const char *type_text(Mem *mem, const Ast *type);

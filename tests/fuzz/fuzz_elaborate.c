@@ -1,7 +1,9 @@
-// fuzz_elaborate.c - feeds bytes to the whole front end: parser, checker, configuration, elaboration (libFuzzer).
+// fuzz_elaborate.c - feeds bytes to the whole front end: parser, checker,
+// configuration, elaboration (libFuzzer).
 //
-// Whatever the bytes are, there is a graph or an error, and a graph is one that the passes take: operands stand
-// before their users. Imports are looked for beside the models. Seeds: the models and tests/language.
+// Whatever the bytes are, there is a graph or an error, and a graph is one that the
+// passes take: operands stand before their users. Imports are looked for beside the
+// models. Seeds: the models and tests/language.
 
 #include "elab.h"
 
@@ -37,8 +39,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     schema_set_lens(schema, "seq_a:8,seq_b:6,seq_c:10", &error);
     mem_init(&mem);
     diag_init(&d, &mem);
-    const Program *p = pcvrc_load_text(&mem, &d, "models/fuzz.pcvr", (const char *)data, size,
-                                       NULL, 0);
+    const Program *p =
+        pcvrc_load_text(&mem, &d, "models/fuzz.pcvr", (const char *)data, size, NULL, 0);
     Config *c = p ? config_new(&mem, &d, p) : NULL;
     Graph *g = c ? elaborate(&mem, &d, p, c, schema) : NULL;
     if (!g != (d.errors > 0) || (d.errors > 0) != (diag_text(&d, &mem.perm)[0] != '\0'))

@@ -1,16 +1,21 @@
-// test_elaborate.c - runs tests/language/elaborate/*.pcvr: what elaboration reports, makes and computes.
+// test_elaborate.c - runs tests/language/elaborate/*.pcvr: what elaboration reports,
+// makes and computes.
 //
-// A case starts with "# case: why" and is a model file of its own. Lines that tell what is expected:
+// A case starts with "# case: why" and is a model file of its own. Lines that tell what
+// is expected:
 //
 //     … # error: TEXT          this error, at this line; no others may occur
+//     # fault: TEXT            this error, which has no place
 //     # set: NAME=VALUE        given as --set
-//     # params: NAME f32[2, 3] table; NAME …       every parameter, in order, with its marks
-//     # calls: blocks.0 blocks.1 blocks.0(2)       every block call, in order
-//     # logits: 1 2.5          what forward gives: element i of a parameter is i + 1, of an i64 input i + 1,
-//                              of an f32 input i / 2, of a boolean one i % 2; lengths are 2, the time is 1000
+//     # params: NAME f32[2, 3] table; NAME …  every parameter, in order, with its marks
+//     # calls: blocks.0 blocks.1 blocks.0(2)  every block call, in order
+//     # logits: 1 2.5          what forward gives; element k of a parameter is k + 1, of
+//                              an i64 input k + 1, of an f32 one k / 2, of a boolean one
+//                              k % 2; lengths are 2, the time is 1000
 //     # embedding: 1 2.5       the same of the embedding
 //
-// A case without "# error" must elaborate. The schema is that of tests/golden/models/onetrans/tiny.
+// A case without "# error" must elaborate. The schema is that of
+// tests/golden/models/onetrans/tiny.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,10 +32,18 @@
 #include "elab.h"
 #include "interp.h"
 
-#define CASES "tests/language/elaborate"
+#define CASES  "tests/language/elaborate"
 #define SCHEMA "tests/golden/models/onetrans/tiny/schema.json"
 
-enum { MIN_CASES = 83 }; // fewer means that some were not found
+enum { MIN_CASES = 101, MIN_MESSAGES = 190 }; // fewer means that some were not found
+
+// Every message that was produced.
+typedef struct Said {
+    char **v;
+    int n;
+} Said;
+
+static Said said;
 
 typedef struct Case {
     const char *why, *file;
@@ -57,9 +70,10 @@ wrong(Case *c, const char *fmt, ...)
     va_end(ap);
 }
 
-// ---- directives ------------------------------------------------------------------------------------
+// ---- directives -------------------------------------------------------------------
 
-// The text behind "# name: " on the next line that starts with it, from *at on; NULL at the end.
+// The text behind "# name: " on the next line that starts with it, from *at on; NULL at
+// the end.
 static char *
 directive(Case *c, const char *name, const char **at)
 {
@@ -80,7 +94,7 @@ only_directive(Case *c, const char *name)
     return directive(c, name, &at);
 }
 
-// ---- errors ----------------------------------------------------------------------------------------
+// ---- errors -----------------------------------------------------------------------
 
 // The text expected at a line, or NULL.
 static const char *
@@ -102,7 +116,19 @@ count_expected(const char *text)
     int n = 0;
     for (const char *at = text; (at = strstr(at, "# error: ")); at++)
         n++;
+    for (const char *at = text; (at = strstr(at, "\n# fault: ")); at++)
+        n++;
     return n;
+}
+
+static bool
+expected_fault(Case *c, const char *text)
+{
+    const char *at = c->text, *want;
+    while ((want = directive(c, "fault", &at)))
+        if (strcmp(want, text) == 0)
+            return true;
+    return false;
 }
 
 static void
@@ -115,8 +141,8 @@ check_errors(Case *c)
         if (m->severity == SEV_NOTE)
             continue;
         place_line_col(&c->diag, m->place, &line, &col);
-        const char *want = m->place.file <= 1 ? expected_error(c, line) : NULL;
-        if (want && strcmp(want, m->text) == 0)
+        const char *want = m->place.file == 1 ? expected_error(c, line) : NULL;
+        if (want ? strcmp(want, m->text) == 0 : !line && expected_fault(c, m->text))
             found++;
         else
             wrong(c, "not expected: line %d: %s", line, m->text);
@@ -125,7 +151,7 @@ check_errors(Case *c)
         wrong(c, "%d of %d errors were reported", found, count_expected(c->text));
 }
 
-// ---- parameters and calls --------------------------------------------------------------------------
+// ---- parameters and calls ---------------------------------------------------------
 
 static void
 check_text(Case *c, const char *what, const char *want, const char *found)
@@ -142,11 +168,13 @@ check_params(Case *c)
     text_add(a, &t, "%s", "");
     for (int k = 0; k < c->g->n_params; k++) {
         const Param *p = &c->g->params[k];
-        text_add(a, &t, "%s%s %s", k ? "; " : "", p->name, shape_text(&c->mem, DT_F32, p->shape));
+        text_add(a, &t, "%s%s %s", k ? "; " : "", p->name,
+                 shape_text(&c->mem, DT_F32, p->shape));
         if (p->table)
             text_add(a, &t, " table(%lld)", (long long)p->table_ids);
-        text_add(a, &t, "%s%s%s%s%s", p->padding ? " padding" : "", p->matrices ? " matrices" : "",
-                 p->adamw ? " adamw" : "", p->frozen ? " frozen" : "", p->unused ? " unused" : "");
+        text_add(a, &t, "%s%s%s%s%s", p->padding ? " padding" : "",
+                 p->matrices ? " matrices" : "", p->adamw ? " adamw" : "",
+                 p->frozen ? " frozen" : "", p->unused ? " unused" : "");
     }
     check_text(c, "parameters", only_directive(c, "params"), t.v);
 }
@@ -168,7 +196,7 @@ check_calls(Case *c)
     check_text(c, "calls", only_directive(c, "calls"), t.v);
 }
 
-// ---- values ----------------------------------------------------------------------------------------
+// ---- values -----------------------------------------------------------------------
 
 static void
 give_input(Case *c, Interp *it, int k)
@@ -183,10 +211,10 @@ give_input(Case *c, Interp *it, int k)
         if (in->type == DT_F32)
             v[i].f = 0.5 * (double)i;
         else
-            v[i].i = in->type == DT_BOOL             ? i % 2
-                   : in->kind == IN_LENGTH       ? 2
-                   : in->kind == IN_REQUEST_TIME ? 1000
-                                                     : i + 1;
+            v[i].i = in->type == DT_BOOL           ? i % 2
+                     : in->kind == IN_LENGTH       ? 2
+                     : in->kind == IN_REQUEST_TIME ? 1000
+                                                   : i + 1;
     interp_input(it, k, v);
     free(v);
 }
@@ -218,7 +246,8 @@ check_values(Case *c, const char *what, const char *want, const Interp *it, cons
 static void
 check_results(Case *c)
 {
-    const char *logits = only_directive(c, "logits"), *embedding = only_directive(c, "embedding");
+    const char *logits = only_directive(c, "logits"),
+               *embedding = only_directive(c, "embedding");
     if (!logits && !embedding)
         return;
     Interp *it = interp_new(c->g);
@@ -241,7 +270,7 @@ check_results(Case *c)
     interp_free(it);
 }
 
-// ---- running a case --------------------------------------------------------------------------------
+// ---- running a case ---------------------------------------------------------------
 
 static void
 elaborate_case(Case *c)
@@ -250,7 +279,8 @@ elaborate_case(Case *c)
     c->schema = schema_read(SCHEMA, &error);
     if (!c->schema)
         fail_msg("%s", error.text);
-    Program *p = pcvrc_load_text(&c->mem, &c->diag, c->file, c->text, strlen(c->text), NULL, 0);
+    Program *p =
+        pcvrc_load_text(&c->mem, &c->diag, c->file, c->text, strlen(c->text), NULL, 0);
     Config *config = p ? config_new(&c->mem, &c->diag, p) : NULL;
     const char *at = c->text, *set;
     while (config && (set = directive(c, "set", &at)))
@@ -261,6 +291,15 @@ elaborate_case(Case *c)
     c->g = elaborate(&c->mem, &c->diag, p, config, c->schema);
 }
 
+static void
+remember(const Diag *d)
+{
+    for (int k = 0; k < d->messages.n; k++) {
+        said.v = realloc(said.v, (size_t)(said.n + 1) * sizeof *said.v);
+        said.v[said.n++] = strdup(d->messages.v[k].text);
+    }
+}
+
 static int
 run_case(const char *file, const char *why, const char *text)
 {
@@ -269,6 +308,7 @@ run_case(const char *file, const char *why, const char *text)
     diag_init(&c.diag, &c.mem);
     c.text = arena_copy(&c.mem.perm, text, strlen(text));
     elaborate_case(&c);
+    remember(&c.diag);
     check_errors(&c);
     if (!c.g != (c.diag.errors > 0))
         wrong(&c, "a graph is given exactly when there is no error");
@@ -346,9 +386,162 @@ test_cases(void **state)
     assert_true(n_cases >= MIN_CASES);
 }
 
+// ---- every message is produced ----------------------------------------------------
+
+// Whether a text is one that a printf format makes; a directive stands for anything.
+static bool
+is_made_by(const char *text, const char *fmt)
+{
+    if (!*fmt)
+        return !*text;
+    if (*fmt == '%' && fmt[1] != '%') {
+        size_t n = 1 + strspn(fmt + 1, "0123456789.*-l");
+        fmt += n + (fmt[n] != '\0');
+        do
+            if (is_made_by(text, fmt))
+                return true;
+        while (*text++);
+        return false;
+    }
+    fmt += *fmt == '%';
+    return *text == *fmt && is_made_by(text + 1, fmt + 1);
+}
+
+// The literal behind *at, which stands on its opening quote, joined with those that
+// follow it.
+static char *
+literal(const char **at)
+{
+    char *text = calloc(1, strlen(*at) + 1), *to = text;
+    const char *x = *at;
+    while (*x == '"') {
+        for (x++; *x != '"'; x++) {
+            x += *x == '\\';
+            *to++ = *x;
+        }
+        x++;
+        x += strspn(x, " \n");
+    }
+    *at = x;
+    return text;
+}
+
+// Every literal that is a format of the call at `at`: those before its values.
+static int
+check_call(const char *at, const char *path, int *seen)
+{
+    int missing = 0;
+    while (*at && *at != ';') {
+        if (*at != '"') {
+            if (*at == '\'' && at[1] && at[2] == '\'')
+                at += 2;
+            at++;
+            continue;
+        }
+        char *fmt = literal(&at);
+        bool found = strcmp(fmt, "%s") == 0, more = *at == ':' || *at == '?';
+        for (int k = 0; k < said.n && !found; k++)
+            found = is_made_by(said.v[k], fmt);
+        if (!found)
+            printf("  no case produces \"%s\" (%s)\n", fmt, path);
+        missing += !found;
+        ++*seen;
+        free(fmt);
+        if (!more)
+            break;
+    }
+    return missing;
+}
+
+static int
+is_source(const struct dirent *e)
+{
+    size_t n = strlen(e->d_name);
+    return n > 2 && strcmp(e->d_name + n - 2, ".c") == 0 &&
+           (strncmp(e->d_name, "elab", 4) == 0 || strcmp(e->d_name, "init.c") == 0 ||
+            strcmp(e->d_name, "config.c") == 0);
+}
+
+static void
+test_every_message(void **state)
+{
+    (void)state;
+    struct dirent **entries;
+    int n = scandir("compiler", &entries, is_source, alphasort), missing = 0, seen = 0;
+    for (int k = 0; k < n; k++) {
+        char path[400];
+        snprintf(path, sizeof path, "compiler/%s", entries[k]->d_name);
+        char *text = read_file(path);
+        static const char *const calls[] = {" fault(", "(fault(", "diag_error(",
+                                            "diag_note("};
+        for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
+            for (const char *at = text; (at = strstr(at, calls[c])); at++)
+                missing += check_call(at, path, &seen);
+        free(text);
+        free(entries[k]);
+    }
+    free(entries);
+    printf("%d messages, %d missing\n", seen, missing);
+    assert_int_equal(missing, 0);
+    assert_true(seen >= MIN_MESSAGES);
+}
+
+// Values from JSON: what a case or a train_config.json holds.
+static void
+test_json(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "config a: int = 1 in 1..\nconfig ns.b: {str: [int]} = {}\n"
+        "config c: float = 0.5\nmodel M { forward() = zeros([1]) }\n";
+    Mem mem;
+    Diag d;
+    mem_init(&mem);
+    diag_init(&d, &mem);
+    Program *p = pcvrc_load_text(&mem, &d, "json.pcvr", text, strlen(text), NULL, 0);
+    Config *c = p ? config_new(&mem, &d, p) : NULL;
+    assert_non_null(c);
+    json_t *good = json_loads(
+        "{\"a\": 3, \"other\": null, \"c\": 2, \"gradient_checkpointing\": true,"
+        " \"ns\": {\"b\": {\"y\": [2], \"x\": []}, \"other\": 1}}",
+        0, NULL);
+    assert_int_equal(config_set_json(c, good, "good"), CONFIG_OK);
+    json_t *all = config_json(c);
+    char *dump = json_dumps(all, JSON_COMPACT);
+    assert_string_equal(dump, "{\"a\":3,\"ns\":{\"b\":{\"y\":[2],\"x\":[]}},\"c\":2.0,"
+                              "\"gradient_checkpointing\":true}");
+    assert_true(config_gradient_checkpointing(c));
+    json_t *bad =
+        json_loads("{\"a\": 0, \"c\": \"x\", \"ns\": {\"b\": {\"z\": 1}}}", 0, NULL);
+    assert_int_equal(config_set_json(c, bad, "bad"), CONFIG_BAD_VALUE);
+    assert_int_equal(d.errors, 3);
+    assert_int_equal(config_set_json(c, json_object_get(bad, "c"), "bad"),
+                     CONFIG_BAD_VALUE);
+    json_t *lens = json_loads("{\"s\": 8, \"t\": 9}", 0, NULL);
+    assert_int_equal(config_set_seq_max_lens_json(c, lens, "case"), CONFIG_OK);
+    assert_string_equal(config_seq_max_lens(c), "s:8,t:9");
+    assert_int_equal(config_set_seq_max_lens_json(c, bad, "case"), CONFIG_BAD_VALUE);
+    assert_string_equal(config_seq_max_lens(c), "s:8,t:9");
+    assert_int_equal(config_set_text(c, "a=x"), CONFIG_BAD_VALUE);
+    assert_int_equal(config_set_text(c, "b=1"), CONFIG_USAGE);
+    remember(&d);
+    free(dump);
+    json_decref(good);
+    json_decref(all);
+    json_decref(bad);
+    json_decref(lens);
+    mem_free(&mem);
+}
+
 int
 main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases),
+                                       cmocka_unit_test(test_json),
+                                       cmocka_unit_test(test_every_message)};
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    for (int k = 0; k < said.n; k++)
+        free(said.v[k]);
+    free(said.v);
+    return failed;
 }

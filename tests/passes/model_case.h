@@ -14,8 +14,9 @@
 
 enum { N_MODEL_CASES = 35 };
 
-static const char *const model_names[] = {"baseline", "dualq", "interformer", "onetrans",
-                                          "queryformer", "symbiosis", "tokenformer"};
+static const char *const model_names[] = {"baseline",   "dualq",       "interformer",
+                                          "onetrans",   "queryformer", "symbiosis",
+                                          "tokenformer"};
 
 // Where the cases lie: the recorded ones, else the small copies of a clone alone.
 static inline const char *
@@ -53,10 +54,11 @@ model_case_elaborate(ModelCase *c, const char *model, const char *models_dir)
     snprintf(path, sizeof path, "%s/%s.pcvr", models_dir, model);
     Program *program = pcvrc_load(&c->mem, &c->diag, path, NULL, 0);
     Config *config = program ? config_new(&c->mem, &c->diag, program) : NULL;
-    if (config && config_set_json(config, json_object_get(c->json, "config"), "case.json") == 0
-        && config_set_seq_max_lens_json(config, json_object_get(c->json, "seq_max_lens"),
-                                        "case.json") == 0
-        && schema_set_lens(c->schema, config_seq_max_lens(config), &error) == 0)
+    if (config &&
+        config_set_json(config, json_object_get(c->json, "config"), "case.json") == 0 &&
+        config_set_seq_max_lens_json(config, json_object_get(c->json, "seq_max_lens"),
+                                     "case.json") == 0 &&
+        schema_set_lens(c->schema, config_seq_max_lens(config), &error) == 0)
         c->graph = elaborate(&c->mem, &c->diag, program, config, c->schema);
     if (!c->graph) {
         printf("%s: %s\n", c->name, error.text);
@@ -96,8 +98,8 @@ model_case_order(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-// Calls check for every case (whose name holds $PCVR_CASE, if that is set); returns how many there were.
-// `check` gives false for a case that fails; *failed counts them.
+// Calls check for every case (whose name holds $PCVR_CASE, if that is set); returns how
+// many there were. `check` gives false for a case that fails; *failed counts them.
 static inline int
 model_cases_walk(const char *root, bool (*check)(ModelCase *), int *failed)
 {

@@ -1,4 +1,5 @@
-// test_elab.c - the parameters of every recorded model case: names, order, shapes, tables, unused ones.
+// test_elab.c - the parameters of every recorded model case: names, order, shapes,
+// tables, unused ones.
 
 #include <stdarg.h>
 #include <stddef.h>

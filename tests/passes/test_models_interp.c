@@ -1,8 +1,9 @@
-// test_models_interp.c - every recorded model case in double precision: logits, loss and gradients, of the graph
-// as elaborated and after the passes that rewrite it.
+// test_models_interp.c - every recorded model case in double precision: logits, loss
+// and gradients, of the graph as elaborated and after the passes that rewrite it.
 //
-// PCVR_CASE=onetrans/tiny runs the cases whose name holds that text. Gradients at official size take a minute
-// in double precision: without PCVR_SLOW=1 only onetrans does them.
+// PCVR_CASE=onetrans/tiny runs the cases whose name holds that text. Gradients at
+// official size take a minute in double precision: without PCVR_SLOW=1 only onetrans
+// does them.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +40,8 @@ room(size_t n, size_t size)
 static void
 describe(NamedTensor *t, const Param *p)
 {
-    *t = (NamedTensor){.name = p->name, .rank = p->shape.rank, .size = shape_size(p->shape)};
+    *t = (NamedTensor){
+        .name = p->name, .rank = p->shape.rank, .size = shape_size(p->shape)};
     memcpy(t->shape, p->shape.dim, sizeof t->shape);
     t->values = room((size_t)t->size, sizeof *t->values);
 }
@@ -115,9 +117,10 @@ static double
 loss(Run *r)
 {
     double values[8];
-    return r->c.n_terms > 8 ? (double)NAN
-                            : pcvr_loss_total(r->c.terms, r->c.n_terms, r->logits, r->labels, r->n,
-                                              values, r->dlogits, r->room);
+    return r->c.n_terms > 8
+               ? (double)NAN
+               : pcvr_loss_total(r->c.terms, r->c.n_terms, r->logits, r->labels, r->n,
+                                 values, r->dlogits, r->room);
 }
 
 static void
@@ -147,8 +150,9 @@ verdict_ok(const Run *r, const Outcome *o, const char *what)
     if (!v.pass)
         printf("%s, %s: %s\n", r->model->name, what, v.reason);
     else if (getenv("PCVR_CASE"))
-        printf("%-40s %-12s logits %.1e of %.1e  gradients %.1e of %.1e\n", r->model->name, what,
-               v.logits_error, v.logits_limit, v.worst_error, v.worst_limit);
+        printf("%-40s %-12s logits %.1e of %.1e  gradients %.1e of %.1e\n",
+               r->model->name, what, v.logits_error, v.logits_limit, v.worst_error,
+               v.worst_limit);
     return v.pass;
 }
 
@@ -162,7 +166,8 @@ check_logits(ModelCase *m)
         for (int64_t s = 0; s < r.c.batch.size; s++)
             forward(&r, it, s);
         interp_free(it);
-        ok = verdict_ok(&r, &(Outcome){.logits = r.logits, .logits_only = true}, "as written");
+        ok = verdict_ok(&r, &(Outcome){.logits = r.logits, .logits_only = true},
+                        "as written");
     }
     run_end(&r);
     return ok;
@@ -180,8 +185,8 @@ run_passes(Graph *g, PassFn *const *passes)
 static bool
 is_slow(const ModelCase *m)
 {
-    return strstr(m->name, "/official") && strcmp(m->name, "onetrans/official") != 0
-        && !getenv("PCVR_SLOW");
+    return strstr(m->name, "/official") && strcmp(m->name, "onetrans/official") != 0 &&
+           !getenv("PCVR_SLOW");
 }
 
 static bool
@@ -199,7 +204,9 @@ check_gradients_after(ModelCase *m, PassFn *const *passes, const char *what)
         Interp *it = interp_of(&r);
         for (int64_t s = 0; s < r.c.batch.size; s++)
             forward(&r, it, s);
-        Outcome o = {.logits = r.logits, .loss = loss(&r), .grads = r.grads,
+        Outcome o = {.logits = r.logits,
+                     .loss = loss(&r),
+                     .grads = r.grads,
                      .n_grads = m->graph->n_params};
         backward(&r, it);
         interp_free(it);
@@ -260,7 +267,8 @@ test_pruned(void **state)
 int
 main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_logits), cmocka_unit_test(test_gradients),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_logits),
+                                       cmocka_unit_test(test_gradients),
                                        cmocka_unit_test(test_pruned)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
