@@ -71,22 +71,30 @@ path_dir(Mem *mem, const char *path)
 
 typedef Array(const char *) Dirs;
 
-// Where installed models may be: beside the program in a source tree, under its prefix,
-// as built.
+// Adds DIR/PLACE as a clean path, if it exists.
+static void
+add_existing(Mem *mem, Dirs *dirs, const char *dir, const char *place)
+{
+    char *real = realpath(arena_printf(&mem->scratch, "%s%s", dir, place), NULL);
+    if (real)
+        array_push(&mem->perm, dirs, arena_copy(&mem->perm, real, strlen(real)));
+    free(real);
+}
+
+// Where installed models may be: beside the program in a source tree, under its prefix, as
+// built.
 static Dirs
 model_dirs(Mem *mem)
 {
-    Arena *a = &mem->perm;
     Dirs dirs = {0};
     char exe[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
     if (n > 0) {
         exe[n] = '\0';
-        const char *dir = path_dir(mem, exe);
-        array_push(a, &dirs, arena_printf(a, "%s../models", dir));
-        array_push(a, &dirs, arena_printf(a, "%s../share/pcvrc/models", dir));
+        add_existing(mem, &dirs, path_dir(mem, exe), "../models");
+        add_existing(mem, &dirs, path_dir(mem, exe), "../share/pcvrc/models");
     }
-    array_push(a, &dirs, PCVRC_MODELDIR);
+    array_push(&mem->perm, &dirs, PCVRC_MODELDIR);
     return dirs;
 }
 
