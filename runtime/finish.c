@@ -78,10 +78,13 @@ finish_table(pcvr_runner *r, int p, const PcvrWorker *w)
     int64_t n = 0;
     if (out->ids == NULL)
         return;
+    out->squares = 0.0;
     for (int l = 0; l < r->z.o.lanes; l++)
         for (int k = 0; k < m->n_stores; k++)
-            if (m->stores[k].param == p)
+            if (m->stores[k].param == p) {
                 n = pcvr_rows_list(&r->lanes[l].stores[k], padding, w->touched, n);
+                out->squares += r->lanes[l].stores[k].squares;
+            }
     out->n = pcvr_rows_merge(w->touched, w->room, n, out->width, (int64_t *)out->ids,
                              (float *)out->values);
 }

@@ -179,6 +179,7 @@ typedef struct pcvr_rows {
     float *values;    // [capacity, width]
     uint32_t *slots;  // [n_slots], a power of two, at least twice the capacity
     int64_t n_slots;
+    double squares;   // sum of squares of all that was added, each addition by itself
 } pcvr_rows;
 
 // The gradient row of a table row, zero when touched for the first time. [width] floats. The capacity
@@ -260,6 +261,7 @@ typedef struct pcvr_sparse {
     int64_t n, width;
     const int64_t *ids;   // [n]
     const float *values;  // [n, width]
+    double squares;       // of the entries before rows were merged: what a norm of gradients counts
 } pcvr_sparse;
 
 typedef struct pcvr_runner pcvr_runner;

@@ -19,6 +19,7 @@ pcvr_rows_clear(pcvr_rows *s)
     if (s->n > 0)
         memset(s->slots, 0, (size_t)s->n_slots * sizeof *s->slots);
     s->n = 0;
+    s->squares = 0.0;
 }
 
 int64_t

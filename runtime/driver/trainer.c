@@ -117,7 +117,8 @@ trainer_init(Trainer *t, uint64_t seed)
     trainer_changed(t);
 }
 
-// Global norm: parameters in order, tables by the rows of the step.
+// Global norm: parameters in order; a table counts each entry added in the step by itself, as its
+// gradient is stored before rows are merged.
 static double
 gradient_norm(const Trainer *t)
 {
@@ -127,8 +128,7 @@ gradient_norm(const Trainer *t)
         if (is_still(p))
             continue;
         if (is_table(p)) {
-            pcvr_sparse rows = pcvr_runner_rows(t->runner, i);
-            sum = pcvr_clip_add(sum, rows.values, (size_t)(rows.n * rows.width));
+            sum += pcvr_runner_rows(t->runner, i).squares;
         } else {
             sum = pcvr_clip_add(sum, pcvr_runner_grad(t->runner, i), (size_t)p->size);
         }

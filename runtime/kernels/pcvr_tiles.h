@@ -242,8 +242,10 @@ k_store_rows(int R, int C, int64_t V, int padding, const float *dy, ptrdiff_t ld
 {
     for (int r = 0; r < R; r++) {
         const int64_t id = k_clamp(ids[r * step], V);
-        if (id || !padding)
+        if (id || !padding) {
             k_add(1, C, dy + r * ld, 0, pcvr_rows_get(store, id), 0);
+            store->squares += (double)k_dot(C, dy + r * ld, dy + r * ld);
+        }
     }
 }
 
@@ -255,11 +257,15 @@ k_store_bags(int R, int n, int C, int64_t V, const float *dy, ptrdiff_t ld, cons
     for (int r = 0; r < R; r++) {
         const int64_t *row = ids + r * ldi;
         const float w = k_bag_share(n, V, row, step);
+        if (w == 0.0f)
+            continue;
         for (int i = 0; i < n; i++) {
             const int64_t id = k_clamp(row[i * step], V);
             if (id)
                 k_axpy(C, w, dy + r * ld, pcvr_rows_get(store, id));
         }
+        // As many entries as 1 / w, each with w times the adjoint.
+        store->squares += (double)w * (double)k_dot(C, dy + r * ld, dy + r * ld);
     }
 }
 

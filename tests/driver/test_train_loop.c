@@ -59,8 +59,10 @@ backward(const pcvr_ctx *c)
         for (int d = 0; d < D; d++)
             c->acc[d] += g * in->dense[d];
         c->acc[16] += g;
-        if (in->id > 0)
+        if (in->id > 0) {
             pcvr_rows_get(&c->stores[0], in->id)[0] += g;
+            c->stores[0].squares += (double)g * (double)g;
+        }
     }
 }
 

@@ -71,7 +71,7 @@ typedef struct Plain {
 } Plain;
 
 static double
-plain_gradient(const Plain *p, const Raw *r, double *gd, double *gt)
+plain_gradient(const Plain *p, const Raw *r, double *gd, double *gt, double *entries)
 {
     double loss = 0.0;
     memset(gd, 0, N_DENSE * sizeof *gd);
@@ -95,8 +95,11 @@ plain_gradient(const Plain *p, const Raw *r, double *gd, double *gt)
             gd[TOY_D + u] += g * (double)r->dense[s * TOY_U + u];
         gd[7] += g * (1.0 + 2.0 * b);
         for (int j = 0; j < r->lengths[s]; j++)
-            for (int d = 0; d < TOY_D; d++)
-                gt[r->values[s * TOY_L + j] * TOY_D + d] += g * p->dense[d] * (1.0 - h[d] * h[d]);
+            for (int d = 0; d < TOY_D; d++) {
+                double dx = g * p->dense[d] * (1.0 - h[d] * h[d]);
+                gt[r->values[s * TOY_L + j] * TOY_D + d] += dx;
+                *entries += dx * dx;
+            }
     }
     return loss / B;
 }
@@ -105,11 +108,9 @@ static double
 plain_step(Plain *p, const Raw *r, const TrainerOptions *o, double *norm)
 {
     double gd[N_DENSE], gt[TOY_V * TOY_D], sum = 0.0;
-    double loss = plain_gradient(p, r, gd, gt);
+    double loss = plain_gradient(p, r, gd, gt, &sum);
     for (int i = 0; i < N_DENSE; i++)
         sum += gd[i] * gd[i];
-    for (int i = 0; i < TOY_V * TOY_D; i++)
-        sum += gt[i] * gt[i];
     *norm = sqrt(sum);
     double c = o->clip > 0.0 && o->clip / (*norm + 1e-6) < 1.0 ? o->clip / (*norm + 1e-6) : 1.0;
     double lr = o->lr * (++p->t <= 3 ? p->t / 3.0 : 0.2 + 0.8 * (1.0 - (p->t - 3) / 9.0));

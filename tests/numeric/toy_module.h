@@ -102,8 +102,11 @@ toy_backward(const pcvr_ctx *c)
         c->acc[48] += g * 2.0f * b[0];
         for (int j = 0; j < in->n; j++) {
             float *row = pcvr_rows_get(&c->stores[0], in->ids[j]);
-            for (int d = 0; d < TOY_D; d++)
-                row[d] += g * w[d] * (1.0f - kept->h[d] * kept->h[d]);
+            for (int d = 0; d < TOY_D; d++) {
+                float dx = g * w[d] * (1.0f - kept->h[d] * kept->h[d]);
+                row[d] += dx;
+                c->stores[0].squares += (double)dx * (double)dx;
+            }
         }
     }
     if (c->clock != NULL)
