@@ -91,8 +91,9 @@ static bool
 check_value(Elab *e, const Decl *d, Value *v, const char *origin, Place p)
 {
     if (!value_coerce(e->mem, d->type, v)) {
-        fault(e, p, "'%s' must be %s, found %s (%s)", d->name, type_text(e->mem, d->type),
-              value_what(e->mem, *v), origin);
+        bool many = v->kind == V_LIST || v->kind == V_DICT;
+        fault(e, p, "'%s' must be %s, found %.200s (%s)", d->name, type_text(e->mem, d->type),
+              many ? value_text(e->mem, *v) : value_what(e->mem, *v), origin);
         return false;
     }
     return !d->allowed || check_allowed(e, d, *v, origin, p);
@@ -165,9 +166,10 @@ set_checkpointing(Config *c, Value v, const char *origin, Place p)
 
 // The value of a text: JSON, or the text itself where a string is wanted.
 static int
-parse_value(Config *c, const char *name, const char *text, const char *flag, bool string,
+parse_value(Config *c, const char *name, const char *text, const char *flag, const Decl *d,
             Value *v)
 {
+    bool string = d && d->type->kind == AST_TYPE && strcmp(d->type->text, "str") == 0;
     if (string && text[0] != '"') {
         *v = value_str(mem_intern_str(c->mem, text));
         return CONFIG_OK;
@@ -175,8 +177,8 @@ parse_value(Config *c, const char *name, const char *text, const char *flag, boo
     json_error_t error;
     json_t *j = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
     if (!j) {
-        diag_error(c->diag, (Place){0}, "'%s' needs a JSON value, found '%s' (%s): %s",
-                   name, text, flag, error.text);
+        diag_error(c->diag, d ? d->ast->place : (Place){0},
+                   "'%s' needs a JSON value, found '%s' (%s): %s", name, text, flag, error.text);
         return CONFIG_BAD_VALUE;
     }
     *v = value_from_json(c->mem, j);
@@ -191,14 +193,13 @@ config_set_named(Config *c, const char *name, const char *value, const char *fla
     if (strcmp(name, SEQ_MAX_LENS) == 0)
         return config_set_seq_max_lens(c, value);
     if (strcmp(name, CHECKPOINTING) == 0) {
-        int status = parse_value(c, name, value, flag, false, &v);
+        int status = parse_value(c, name, value, flag, NULL, &v);
         return status ? status : set_checkpointing(c, v, flag, (Place){0});
     }
     const Decl *d = find_config(c, name);
     if (!d)
         return unknown_name(c, name, flag, (Place){0});
-    bool string = d->type->kind == AST_TYPE && strcmp(d->type->text, "str") == 0;
-    int status = parse_value(c, name, value, flag, string, &v);
+    int status = parse_value(c, name, value, flag, d, &v);
     return status ? status : set_value(c, d, v, flag, d->ast->place);
 }
 

@@ -77,6 +77,15 @@ read_number(const char *s, bool whole_only, Value *v)
     return some && !*end;
 }
 
+// A text that is no number; `what` says where it stands.
+static Value
+no_number(Elab *e, const Args *a, const char *wanted)
+{
+    if (a->has[1] && a->v[1].kind == V_STR)
+        return fault(e, a->at[0], "%s: expected %s, found \"%.60s\"", a->v[1].s, wanted, a->v[0].s);
+    return fault(e, a->at[0], "expected %s, found \"%.60s\"", wanted, a->v[0].s);
+}
+
 static Value
 b_int(Elab *e, const Args *a)
 {
@@ -85,9 +94,7 @@ b_int(Elab *e, const Args *a)
     if (v.kind == V_INT || v.kind == V_BOOL)
         return value_int(v.i);
     if (v.kind == V_STR)
-        return read_number(v.s, true, &r)
-                   ? r
-                   : fault(e, a->at[0], "\"%.60s\" is no integer", v.s);
+        return read_number(v.s, true, &r) ? r : no_number(e, a, "an integer");
     return arg_number(e, a, 0, &f) ? whole(e, a, trunc(f)) : poison;
 }
 
@@ -97,9 +104,7 @@ b_float(Elab *e, const Args *a)
     Value v = a->v[0], r;
     double f;
     if (v.kind == V_STR)
-        return read_number(v.s, false, &r)
-                   ? r
-                   : fault(e, a->at[0], "\"%.60s\" is no number", v.s);
+        return read_number(v.s, false, &r) ? r : no_number(e, a, "a number");
     return arg_number(e, a, 0, &f) ? value_float(f) : poison;
 }
 

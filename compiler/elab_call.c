@@ -12,14 +12,17 @@ typedef enum Flow { FLOW_NEXT, FLOW_RETURN } Flow;
 
 static Flow exec_body(Elab *e, Env *env, const Ast *body, Value *result);
 
-static void
-exec_assert(Elab *e, Env *env, const Ast *s)
+// A function that was told what it cannot take ends there: the rest would only repeat the fault.
+static Flow
+exec_assert(Elab *e, Env *env, const Ast *s, Value *result)
 {
     if (eval_condition(e, env, s->kids[0], "'assert'") != 0)
-        return;
+        return FLOW_NEXT;
     Value text = eval(e, env, s->kids[1]);
     if (text.kind != V_ERROR)
         fault(e, s->place, "%s", value_text(e->mem, text));
+    *result = poison;
+    return FLOW_RETURN;
 }
 
 static void
@@ -87,8 +90,7 @@ exec(Elab *e, Env *env, const Ast *s, Value *result)
         assign(e, env, s->kids[0], eval(e, env, s->kids[1]));
         return FLOW_NEXT;
     case AST_ASSERT:
-        exec_assert(e, env, s);
-        return FLOW_NEXT;
+        return exec_assert(e, env, s, result);
     case AST_FN:
         define_fn(e, env, s);
         return FLOW_NEXT;

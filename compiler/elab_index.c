@@ -83,9 +83,11 @@ index_dict(Elab *e, Env *env, Value v, const Ast *index)
     if (key.kind == V_ERROR)
         return key;
     const Value *found = dict_find(v.dict, key);
-    return found ? *found
-                 : fault(e, index->place, "the dictionary has no key %s",
-                         value_what(e->mem, key));
+    if (found)
+        return *found;
+    const char *keys = value_text(e->mem, value_list(e->mem, v.dict->keys, v.dict->n));
+    return fault(e, index->place, "the dictionary has no key %s, only %.300s",
+                 value_what(e->mem, key), keys);
 }
 
 // ---- tensors ----------------------------------------------------------------------

@@ -195,14 +195,16 @@ member_if(Elab *e, Layer *l, const Ast *m)
         elaborate_members(e, l, taken);
 }
 
-static void
+// false when the layer refuses: the members below would only repeat the fault.
+static bool
 member_assert(Elab *e, Layer *l, const Ast *m)
 {
     if (eval_condition(e, l->env, m->kids[0], "'assert'") != 0)
-        return;
+        return true;
     Value text = eval(e, l->env, m->kids[1]);
     if (text.kind != V_ERROR)
         fault(e, m->place, "%s", value_text(e->mem, text));
+    return false;
 }
 
 static void
@@ -221,9 +223,6 @@ elaborate_member(Elab *e, Layer *l, const Ast *m)
     case AST_LET:
         bind_pattern(e, l->env, m->kids[0], eval(e, l->env, m->kids[1]),
                      m->kids[1]->place, false);
-        return;
-    case AST_ASSERT:
-        member_assert(e, l, m);
         return;
     case AST_FN:
         return; // made before the others
@@ -250,9 +249,13 @@ elaborate_members(Elab *e, Layer *l, const Ast *members)
     for (int k = 0; k < members->n; k++)
         if (members->kids[k]->kind == AST_FN)
             member_fn(e, l, members->kids[k]);
-    for (int k = 0; k < members->n && !e->stop; k++)
-        if (count_steps(e, 1, members->kids[k]->place))
-            elaborate_member(e, l, members->kids[k]);
+    for (int k = 0; k < members->n && !e->stop; k++) {
+        const Ast *m = members->kids[k];
+        if (m->kind == AST_ASSERT && !member_assert(e, l, m))
+            return;
+        if (m->kind != AST_ASSERT && count_steps(e, 1, m->place))
+            elaborate_member(e, l, m);
+    }
 }
 
 // ---- instances --------------------------------------------------------------------
