@@ -26,12 +26,14 @@ typedef struct Emit {
     Array(int64_t) args;
     Array(Piece) pieces;
     unsigned bases; // base pointers that the current function uses
+    bool batched;   // the current phase runs for `count` samples at once
 } Emit;
 
 // Base pointers of a function, by space and type.
 typedef enum Base {
     BASE_T, BASE_TI, BASE_TB, // scratch: float, int64_t, uint8_t
     BASE_K, BASE_KI, BASE_KB, // kept
+    BASE_G, BASE_GI, BASE_GB, // temporaries of the sample
     BASE_IN, BASE_INI, BASE_INB,
     BASE_P, BASE_W, BASE_A,
     BASE_DLOGITS, BASE_LOGITS, BASE_EMBEDDING,
@@ -46,6 +48,8 @@ void put(Emit *e, const char *fmt, ...);
 // Address (or element) of a view; index[k] is the text of axis k's index, NULL leaves the axis out.
 void put_at(Emit *e, const View *v, const char *const *index, bool element);
 void put_end(Emit *e, const Stmt *s);
+// Floats from a sample's row to the next sample's, for a view in a record.
+int64_t record_stride(const Tiles *t, const Buf *b, Timeline line);
 // Prints pieces, rolled, with an indent of four spaces.
 void print_pieces(Emit *e, const Piece *p, int n, Text *out);
 // Adds a text line by line, breaking long lines at a comma.

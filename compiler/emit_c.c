@@ -79,12 +79,15 @@ emit_bases(Emit *e, Text *out, Timeline line)
         "    uint8_t *const inb = x->inputs + s * INPUT_BYTES;\n",
     };
     static const char *const decl[] = {
-        "    float *const t = (float *)(void *)scratch_of(x);\n",
-        "    int64_t *const ti = (int64_t *)(void *)scratch_of(x);\n",
-        "    uint8_t *const tb = scratch_of(x);\n",
+        "    float *const t = (float *)(void *)(%s);\n",
+        "    int64_t *const ti = (int64_t *)(void *)(%s);\n",
+        "    uint8_t *const tb = %s;\n",
         "    float *const k = (float *)(void *)kept_of(x, s);\n",
         "    int64_t *const ki = (int64_t *)(void *)kept_of(x, s);\n",
         "    uint8_t *const kb = kept_of(x, s);\n",
+        "    float *const g = (float *)(void *)(%s);\n",
+        "    int64_t *const gi = (int64_t *)(void *)(%s);\n",
+        "    uint8_t *const gb = %s;\n",
         "    const float *const in = (const float *)(const void *)(x->inputs + s * INPUT_BYTES);\n",
         "    const int64_t *const ini = (const int64_t *)(const void *)(x->inputs + s * "
         "INPUT_BYTES);\n",
@@ -94,72 +97,108 @@ emit_bases(Emit *e, Text *out, Timeline line)
         "    float *const a = x->acc;\n",
         "    const float *const dlogits = x->dlogits + (x->first + s) * ACTIONS;\n",
         "    float *const logits = x->logits + (x->first + s) * ACTIONS;\n",
-        NULL,
+        "    float *const embedding =\n"
+        "        x->embeddings ? x->embeddings + (x->first + s) * EMBEDDING : NULL;\n",
         "    const pcvr_batch *const b = x->batch;\n",
         "    const int64_t n = x->first + s;\n",
     };
     for (int k = 0; k <= BASE_SAMPLE; k++) {
-        if (!(e->bases & 1u << k) || !decl[k])
+        if (!(e->bases & 1u << k))
             continue;
         bool input = k >= BASE_IN && k <= BASE_INB;
-        add_text(e, out, line == TL_GATHER && input ? in_mut[k - BASE_IN] : decl[k]);
+        const char *text = line == TL_GATHER && input ? in_mut[k - BASE_IN] : decl[k];
+        const char *record = line == TL_FORWARD ? "FORWARD_RECORD" : "BACKWARD_RECORD";
+        const char *at = "x->scratch";
+        if (k >= BASE_G && k <= BASE_GB)
+            at = e->batched ? "scratch_of(x)"
+                            : arena_printf(&e->mem->scratch, "scratch_of(x) + slot * %s", record);
+        else if (line != TL_GATHER)
+            at = arena_printf(&e->mem->scratch, "scratch_of(x) + GROUP * %s", record);
+        const char *hole = strstr(text, "%s");
+        if (hole)
+            text = arena_printf(&e->mem->scratch, "%.*s%s%s", (int)(hole - text), text, at, hole + 2);
+        add_text(e, out, text);
     }
 }
 
-static bool
-writes_embedding(const Stmt *s)
+static const char *
+phase_name(Emit *e, const Region *r, int phase)
 {
-    return s->n_out > 0 && s->out[0].buf && s->out[0].buf->space == SP_EMBEDDING;
+    return arena_printf(&e->mem->scratch, "%s_%d", r->name, phase + 1);
+}
+
+// One phase: a function of a sample, or of `count` samples from s on.
+static void
+emit_phase(Emit *e, Text *out, const Region *r, int first, int n)
+{
+    Text body = {0};
+    Stmt **stmt = r->stmts.v + first;
+    e->line = r->line;
+    e->bases = 0;
+    e->pieces.n = 0;
+    e->batched = stmt[0]->batched;
+    for (int i = 0; i < n; i++)
+        emit_stmt(e, stmt[i]);
+    print_pieces(e, e->pieces.v, e->pieces.n, &body);
+    ADD("static void\n%s(const pcvr_ctx *x, int64_t s, int %s)\n{\n",
+        phase_name(e, r, stmt[0]->phase), e->batched ? "count" : "slot");
+    emit_bases(e, out, r->line);
+    if (e->bases)
+        ADD("\n");
+    text_add(&e->mem->scratch, out, "%s", body.v ? body.v : "");
+    ADD("    (void)x, (void)s, (void)%s;\n}\n\n", e->batched ? "count" : "slot");
+}
+
+// All phases of a region for the samples s .. s + count of the chunk, which are one group.
+static void
+emit_group(Emit *e, Text *out, const Region *r)
+{
+    ADD("static void\n%s(const pcvr_ctx *x, int64_t s, int count)\n{\n", r->name);
+    for (int i = 0; i < r->stmts.n; i++) {
+        const Stmt *s = r->stmts.v[i];
+        if (i > 0 && s->phase == r->stmts.v[i - 1]->phase)
+            continue;
+        const char *name = phase_name(e, r, s->phase);
+        if (s->batched)
+            ADD("    %s(x, s, count);\n", name);
+        else
+            ADD("    for (int i = 0; i < count; i++)\n        %s(x, s + i, i);\n", name);
+    }
+    ADD("    (void)x, (void)s, (void)count;\n}\n\n");
 }
 
 static void
 emit_region(Emit *e, Text *out, const Region *r)
 {
-    Text body = {0};
-    e->line = r->line;
-    e->bases = 0;
-    e->pieces.n = 0;
-    bool embedding = false;
-    for (int i = 0; i < r->stmts.n; i++) {
-        if (writes_embedding(r->stmts.v[i])) {
-            embedding = true;
-            continue;
-        }
-        emit_stmt(e, r->stmts.v[i]);
-    }
-    print_pieces(e, e->pieces.v, e->pieces.n, &body);
-    if (embedding) {
-        e->pieces.n = 0;
-        for (int i = 0; i < r->stmts.n; i++)
-            if (writes_embedding(r->stmts.v[i]))
-                emit_stmt(e, r->stmts.v[i]);
-        text_add(&e->mem->scratch, &body,
-                 "    if (x->embeddings) {\n"
-                 "    float *const embedding = x->embeddings + (x->first + s) * EMBEDDING;\n");
-        print_pieces(e, e->pieces.v, e->pieces.n, &body);
-        text_add(&e->mem->scratch, &body, "    }\n");
-    }
     if (r->call && r->call->name)
         ADD("// %s: %s\n", r->line == TL_FORWARD ? "forward pass of" : "backward pass of",
             text_comment(&e->mem->scratch, r->call->name));
-    ADD("static void\n%s(const pcvr_ctx *x, int64_t s)\n{\n", r->name);
-    emit_bases(e, out, r->line);
-    if (e->bases & ~(1u << BASE_EMBEDDING))
-        ADD("\n");
-    text_add(&e->mem->scratch, out, "%s", body.v ? body.v : "");
-    ADD("    (void)x, (void)s;\n}\n\n");
+    for (int i = 0; i < r->stmts.n;) {
+        int n = 1;
+        while (i + n < r->stmts.n && r->stmts.v[i + n]->phase == r->stmts.v[i]->phase)
+            n++;
+        emit_phase(e, out, r, i, n);
+        i += n;
+    }
+    if (r->line != TL_GATHER)
+        emit_group(e, out, r);
 }
 
 static void
 emit_helpers(Emit *e, Text *out)
 {
-    ADD("enum { ACTIONS = %lld, EMBEDDING = %lld };\n\n", (long long)view_size(&e->t->logits),
-        (long long)(e->t->embedding.buf ? view_size(&e->t->embedding) : 0));
-    ADD("// Kept values of a sample; a forward pass that keeps nothing uses the start of the scratch.\n"
-        "static inline unsigned char *\nkept_of(const pcvr_ctx *x, int64_t s)\n{\n"
-        "    return x->kept ? x->kept + s * KEPT_BYTES : x->scratch;\n}\n\n"
+    const Tiles *t = e->t;
+    ADD("enum { ACTIONS = %lld, EMBEDDING = %lld };\n\n", (long long)view_size(&t->logits),
+        (long long)(t->embedding.buf ? view_size(&t->embedding) : 0));
+    ADD("// Scratch of a thread: records of the GROUP samples that pass a phase together, then what one "
+        "sample\n// needs within a phase. A forward pass that keeps nothing has the kept records there "
+        "too.\nenum {\n    GROUP = %lld,\n    FORWARD_RECORD = %lld,\n    BACKWARD_RECORD = %lld,\n"
+        "};\n\n", (long long)t->group, (long long)t->chunk_bytes[TL_FORWARD],
+        (long long)t->chunk_bytes[TL_BACKWARD]);
+    ADD("static inline unsigned char *\nkept_of(const pcvr_ctx *x, int64_t s)\n{\n"
+        "    return x->kept ? x->kept + s * KEPT_BYTES : x->scratch + s %% GROUP * KEPT_BYTES;\n}\n\n"
         "static inline unsigned char *\nscratch_of(const pcvr_ctx *x)\n{\n"
-        "    return x->kept ? x->scratch : x->scratch + KEPT_BYTES;\n}\n\n");
+        "    return x->kept ? x->scratch : x->scratch + GROUP * KEPT_BYTES;\n}\n\n");
 }
 
 // ---- functions of the module -------------------------------------------------------------------
@@ -185,19 +224,14 @@ emit_prepare(Emit *e, Text *out)
 }
 
 static void
-emit_call(Emit *e, Text *out, int region)
-{
-    ADD("        run(x, s, %d, %s);\n", region, e->t->regions.v[region]->name);
-}
-
-static void
 emit_pass(Emit *e, Text *out, const char *name, Timeline line)
 {
     ADD("static void\n%s(const pcvr_ctx *x)\n{\n", name);
-    ADD("    for (int64_t s = 0; s < x->count; s++) {\n");
+    ADD("    for (int64_t s = 0; s < x->count; s += GROUP) {\n"
+        "        const int count = (int)(x->count - s < GROUP ? x->count - s : GROUP);\n");
     for (int i = 0; i < e->t->regions.n; i++)
         if (e->t->regions.v[i]->line == line)
-            emit_call(e, out, i);
+            ADD("        run(x, s, count, %d, %s);\n", i, e->t->regions.v[i]->name);
     ADD("    }\n}\n\n");
 }
 
@@ -206,11 +240,11 @@ emit_functions(Emit *e, Text *out)
 {
     emit_prepare(e, out);
     ADD("static int\ngather_inputs(const pcvr_ctx *x)\n{\n"
-        "    for (int64_t s = 0; s < x->count; s++)\n        inputs(x, s);\n    return PCVR_OK;\n}\n\n");
-    ADD("// One region of one sample, timed where the caller has a clock.\n"
-        "static inline void\nrun(const pcvr_ctx *x, int64_t s, int region,\n"
-        "    void (*f)(const pcvr_ctx *, int64_t))\n{\n"
-        "    const double start = x->clock ? k_now() : 0.0;\n    f(x, s);\n"
+        "    for (int64_t s = 0; s < x->count; s++)\n        inputs_1(x, s, 0);\n    return PCVR_OK;\n}\n\n");
+    ADD("// One region of a group of samples, timed where the caller has a clock.\n"
+        "static inline void\nrun(const pcvr_ctx *x, int64_t s, int count, int region,\n"
+        "    void (*f)(const pcvr_ctx *, int64_t, int))\n{\n"
+        "    const double start = x->clock ? k_now() : 0.0;\n    f(x, s, count);\n"
         "    if (x->clock)\n        x->clock[region] += k_now() - start;\n}\n\n");
     emit_pass(e, out, "forward", TL_FORWARD);
     emit_pass(e, out, "backward", TL_BACKWARD);

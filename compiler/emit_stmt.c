@@ -72,6 +72,40 @@ emit_product(Emit *e, const Stmt *s)
     put(e, ", %D);\n", ldc);
 }
 
+// A product whose rows are the samples of a group: of their row, or of the pair they add to an accumulator.
+static void
+emit_batch_product(Emit *e, const Stmt *s)
+{
+    const View *a = &s->in[0], *b = &s->in[1], *c = &s->out[0];
+    int64_t lda = record_stride(e->t, a->buf, e->line);
+    if (c->buf->space == SP_ACC) {
+        int64_t ldc = operand_ld(c, false);
+        put(e, "k_gemm_tn(%D, %D, count, %p, %D, %p, %D, %p, %D, %p, %D);\n", s->M, s->N, a, lda, b,
+            record_stride(e->t, b->buf, e->line), c, ldc, c, ldc);
+        return;
+    }
+    int64_t ldc = record_stride(e->t, c->buf, e->line);
+    put(e, "k_gemm_nn(count, %D, %D, %p, %D, %p, %D, ", s->N, s->K, a, lda, b, operand_ld(b, false));
+    if (s->start)
+        put(e, "%p, 0, %p, %D);\n", &s->in[2], c, ldc);
+    else if (s->add)
+        put(e, "%p, %D, %p, %D);\n", c, ldc, c, ldc);
+    else
+        put(e, "NULL, 0, %p, %D);\n", c, ldc);
+}
+
+static void
+emit_batch(Emit *e, const Stmt *s)
+{
+    if (s->kind == ST_PRODUCT) {
+        emit_batch_product(e, s);
+        return;
+    }
+    const View *x = &s->leaf[0].view;
+    put(e, "k_col_sum(count, %D, %p, %D, %p, 1);\n", s->out[0].buf->size, x,
+        record_stride(e->t, x->buf, e->line), &s->out[0]);
+}
+
 // ---- rows --------------------------------------------------------------------------------------
 
 static void
@@ -338,6 +372,13 @@ emit_chance(Emit *e, const Stmt *s)
 void
 emit_stmt(Emit *e, const Stmt *s)
 {
+    if (s->batched) {
+        emit_batch(e, s);
+        put_end(e, s);
+        return;
+    }
+    bool wanted = s->n_out > 0 && s->out[0].buf->space == SP_EMBEDDING;
+    put(e, wanted ? "if (embedding)\n    " : "");
     switch (s->kind) {
     case ST_LOOP: emit_loop(e, s); break;
     case ST_ZERO: emit_zero(e, s->out[0]); break;

@@ -80,7 +80,8 @@ put_text(Emit *e, const char *s)
     text_add(&e->mem->scratch, &e->text, "%s", s);
 }
 
-static const char *const base_names[] = {"t", "ti", "tb", "k", "ki", "kb", "in", "ini", "inb"};
+static const char *const base_names[] = {"t", "ti", "tb", "k", "ki", "kb",
+                                         "g", "gi", "gb", "in", "ini", "inb"};
 
 static void
 use_base(Emit *e, Base b)
@@ -145,12 +146,27 @@ put_base(Emit *e, const Buf *b)
         put_text(e, "embedding");
         return false;
     default: {
-        Base first = b->space == SP_SCRATCH ? BASE_T : b->space == SP_KEPT ? BASE_K : BASE_IN;
+        Base first = b->space == SP_SCRATCH ? BASE_T
+                     : b->space == SP_KEPT  ? BASE_K
+                     : b->space == SP_CHUNK ? BASE_G
+                                            : BASE_IN;
         Base base = first + (b->type == DT_F32 ? 0 : b->type == DT_I64 ? 1 : 2);
         use_base(e, base);
         put_text(e, base_names[base]);
         return false;
     }
+    }
+}
+
+int64_t
+record_stride(const Tiles *t, const Buf *b, Timeline line)
+{
+    switch (b->space) {
+    case SP_KEPT: return t->kept_bytes / 4;
+    case SP_INPUT: return t->input_bytes / 4;
+    case SP_CHUNK: return t->chunk_bytes[line] / 4;
+    case SP_DLOGITS: return b->size;
+    default: die("a value of one sample is read for many");
     }
 }
 

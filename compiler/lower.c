@@ -294,17 +294,11 @@ lower_lookup(Tiles *t, Node *n)
     out_end(t, n, out);
 }
 
+// One store a use: its rows come sample by sample, whatever the phases.
 static int
-store_of(Tiles *t, int param, int64_t ids)
+store_new(Tiles *t, int param, int64_t ids)
 {
     int64_t rows = t->g->params[param].shape.dim[0];
-    for (int i = 0; i < t->stores.n; i++)
-        if (t->stores.v[i].param == param) {
-            t->stores.v[i].ids_per_sample += ids;
-            if (t->stores.v[i].ids_per_sample > rows)
-                t->stores.v[i].ids_per_sample = rows;
-            return i;
-        }
     array_push(&t->mem->perm, &t->stores, (Store){param, ids < rows ? ids : rows});
     return t->stores.n - 1;
 }
@@ -321,7 +315,7 @@ lower_store(Tiles *t, Node *n)
     s->n_out = 0;
     s->in[0] = dy;
     s->in[1] = ids;
-    s->store = store_of(t, (int)n->a.index, shape_size(n->in[1]->shape));
+    s->store = store_new(t, (int)n->a.index, shape_size(n->in[1]->shape));
 }
 
 // ---- moves, order, chance ----------------------------------------------------------------------

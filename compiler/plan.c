@@ -1,13 +1,14 @@
 // plan.c - gives every buffer its place, and every arena its size.
 //
 // Records (inputs, kept values), packed weights and accumulators are laid out one after the other. Scratch
-// is shared: buffers whose lifetimes meet get places apart, the largest first, each as low as it fits.
+// is shared: buffers whose lifetimes meet get places apart, the largest first, each as low as it fits. The
+// temporaries of a sample share its record in the same way, with lifetimes counted in phases.
 
 #include "tile.h"
 
 #include <stdlib.h>
 
-enum { LINE = 64 };
+enum { LINE = 64, GROUP_MOST = 8, GROUP_BYTES = 16 << 20 };
 
 static const int64_t element_bytes[] = {4, 8, 1};
 
@@ -26,13 +27,15 @@ buf_bytes(const Buf *b)
 // ---- lifetimes ---------------------------------------------------------------------------------
 
 static void
-touch(View *v, Timeline line, int at, int region)
+touch(View *v, Timeline line, int at, int phase, int region)
 {
     Buf *b = v->buf;
     if (!b)
         return;
-    if (b->space == SP_SCRATCH && b->line != line)
+    if ((b->space == SP_SCRATCH || b->space == SP_CHUNK) && b->line != line)
         die("a temporary is used in two timelines");
+    if (b->space == SP_CHUNK)
+        at = phase;
     if (b->first < 0) {
         b->first = at;
         b->region = region;
@@ -48,13 +51,13 @@ find_lifetimes(Tiles *t)
         Region *r = t->regions.v[i];
         for (int k = 0; k < r->stmts.n; k++) {
             Stmt *s = r->stmts.v[k];
-            int now = at[r->line]++;
+            int now = at[r->line]++, phase = r->first_phase + s->phase;
             for (int j = 0; j < s->n_out; j++)
-                touch(&s->out[j], r->line, now, i);
+                touch(&s->out[j], r->line, now, phase, i);
             for (int j = 0; j < s->n_in; j++)
-                touch(&s->in[j], r->line, now, i);
+                touch(&s->in[j], r->line, now, phase, i);
             for (int j = 0; j < s->n_leaf; j++)
-                touch(&s->leaf[j].view, r->line, now, i);
+                touch(&s->leaf[j].view, r->line, now, phase, i);
         }
     }
 }
@@ -89,7 +92,7 @@ lowest_fit(Buf **placed, int n, const Buf *b)
 }
 
 static int64_t
-place_scratch(Tiles *t, Timeline line)
+place_shared(Tiles *t, Space space, Timeline line)
 {
     Arena *a = &t->mem->scratch;
     Buf **list = arena_array(a, Buf *, t->bufs.n), **placed = arena_array(a, Buf *, t->bufs.n);
@@ -97,7 +100,7 @@ place_scratch(Tiles *t, Timeline line)
     int64_t end = 0;
     for (int i = 0; i < t->bufs.n; i++) {
         Buf *b = t->bufs.v[i];
-        if (b->space != SP_SCRATCH || b->line != line || b->first < 0)
+        if (b->space != space || b->line != line || b->first < 0)
             continue;
         b->offset = i;
         list[n++] = b;
@@ -161,22 +164,44 @@ place_consts(Tiles *t)
     }
 }
 
+// Records whose distance is a multiple of a page fall into the same lines of the cache.
+static int64_t
+spread(int64_t bytes)
+{
+    return bytes > 0 && bytes % 4096 == 0 ? bytes + LINE : bytes;
+}
+
+// As many samples pass a phase together as their records fit in GROUP_BYTES, at most GROUP_MOST.
+static void
+choose_group(Tiles *t)
+{
+    int64_t forward = t->kept_bytes + t->chunk_bytes[TL_FORWARD];
+    int64_t record = forward > t->chunk_bytes[TL_BACKWARD] ? forward : t->chunk_bytes[TL_BACKWARD];
+    t->group = record > 0 ? GROUP_BYTES / record : GROUP_MOST;
+    t->group = t->group < 1 ? 1 : t->group > GROUP_MOST ? GROUP_MOST : t->group;
+}
+
 void
 plan(Tiles *t)
 {
     find_lifetimes(t);
-    for (Timeline line = 0; line < TL_COUNT; line++)
-        t->line_bytes[line] = place_scratch(t, line);
+    for (Timeline line = 0; line < TL_COUNT; line++) {
+        t->line_bytes[line] = place_shared(t, SP_SCRATCH, line);
+        t->chunk_bytes[line] = spread(place_shared(t, SP_CHUNK, line));
+    }
     region_scratch(t);
-    t->input_bytes = place_all(t, SP_INPUT);
-    t->kept_bytes = place_all(t, SP_KEPT);
+    t->input_bytes = spread(place_all(t, SP_INPUT));
+    t->kept_bytes = spread(place_all(t, SP_KEPT));
     t->acc_floats = place_all(t, SP_ACC) / 4;
     t->packed_floats = place_all(t, SP_PACKED) / 4;
     place_consts(t);
-    int64_t most = t->line_bytes[TL_FORWARD] + t->kept_bytes;
-    for (Timeline line = 0; line < TL_COUNT; line++)
-        if (t->line_bytes[line] > most)
-            most = t->line_bytes[line];
+    choose_group(t);
+    int64_t most = t->line_bytes[TL_GATHER];
+    for (Timeline line = TL_FORWARD; line < TL_COUNT; line++) {
+        int64_t kept = line == TL_FORWARD ? t->kept_bytes : 0;
+        int64_t bytes = t->group * (kept + t->chunk_bytes[line]) + t->line_bytes[line];
+        most = bytes > most ? bytes : most;
+    }
     t->scratch_bytes = most;
     for (int i = 0; i < t->bufs.n; i++)
         t->bufs.v[i]->offset /= element_bytes[t->bufs.v[i]->type];

@@ -240,5 +240,6 @@ schedule(Graph *g)
     final_output(t, g->logits, SP_LOGITS, &t->logits);
     if (g->embedding)
         final_output(t, g->embedding, SP_EMBEDDING, &t->embedding);
+    schedule_phases(t);
     return t;
 }

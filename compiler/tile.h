@@ -18,6 +18,7 @@ typedef enum Space {
     SP_PACKED,    // weights packed once a step
     SP_KEPT,      // the sample's kept record
     SP_SCRATCH,   // of the thread
+    SP_CHUNK,     // temporaries of a sample: those that cross phases
     SP_ACC,       // the lane's accumulators
     SP_DLOGITS,
     SP_LOGITS,
@@ -37,6 +38,8 @@ typedef struct Buf {
     int first, last; // SP_SCRATCH: first and last statement of the timeline that touches it
     Node *node;      // the value it holds, for reports
     int region;      // SP_KEPT: the region that writes it
+    int id;          // index in Tiles.bufs
+    bool crosses;    // touched by two phases, or for a group of samples at once
 } Buf;
 
 // An array of views of one element type. Strides count elements; extents 1 have stride 0.
@@ -98,13 +101,17 @@ typedef struct Stmt {
     int batch;
     bool start;  // in[2] is a row of N floats that each chain starts from
     int store;   // ST_ROWS, ST_ROWS_BAG: row store
+    bool batched; // runs for all samples of a group at once
+    int phase;    // of the region, from 0
 } Stmt;
 
 typedef struct Region {
     const char *name;
     Timeline line;
     Call *call; // outermost block call or NULL
-    Array(Stmt *) stmts;
+    Array(Stmt *) stmts; // phase by phase
+    int first_phase;     // counted through the timeline
+    int n_phases;
     double flops, recomputed_flops;
     int64_t kept_bytes, scratch_bytes;
 } Region;
@@ -142,12 +149,16 @@ struct Tiles {
     View logits, embedding;      // in the forward timeline
     int64_t acc_floats, packed_floats;
     int64_t input_bytes, kept_bytes;
-    int64_t line_bytes[TL_COUNT]; // scratch of a timeline
+    int64_t line_bytes[TL_COUNT];  // scratch of a timeline
+    int64_t chunk_bytes[TL_COUNT]; // record of a sample in a timeline
+    int64_t group;                 // samples that pass a phase together, at most
     int64_t scratch_bytes;        // of a thread
 };
 
 // schedule.c - from the graph after sweep to regions of statements.
 Tiles *schedule(Graph *g);
+// phase.c - groups the statements of each region into phases.
+void schedule_phases(Tiles *t);
 // plan.c - offsets of every buffer and the sizes of all arenas.
 void plan(Tiles *t);
 

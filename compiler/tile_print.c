@@ -3,7 +3,7 @@
 #include "tile.h"
 
 static const char *const space_names[] = {"raw",     "input", "const",   "param",  "packed",   "kept",
-                                          "scratch", "acc",   "dlogits", "logits", "embedding"};
+                                          "scratch", "chunk", "acc",   "dlogits", "logits", "embedding"};
 
 static const char *const kind_names[] = {
     "loop",   "zero",        "product", "normalize",    "normalize_back", "softmax",
@@ -72,8 +72,12 @@ tiles_print(const Tiles *t, bool planned, FILE *f)
     for (int i = 0; i < t->regions.n; i++) {
         const Region *r = t->regions.v[i];
         fprintf(f, "region %s\n", r->name);
-        for (int k = 0; k < r->stmts.n; k++)
-            print_stmt(t, r->stmts.v[k], planned, f);
+        for (int k = 0; k < r->stmts.n; k++) {
+            const Stmt *s = r->stmts.v[k];
+            if (k == 0 || s->phase != r->stmts.v[k - 1]->phase)
+                fprintf(f, " phase %d, %s\n", s->phase, s->batched ? "batch" : "sample");
+            print_stmt(t, s, planned, f);
+        }
     }
     if (!planned)
         return;
