@@ -68,9 +68,64 @@ test_params(void **state)
     assert_true(n >= (all ? N_MODEL_CASES : 7));
 }
 
+// A model with its defaults on the official schema; `set` is given as --set if not NULL.
+static Graph *
+official(Mem *mem, Diag *d, const char *model, const char *set)
+{
+    char path[200];
+    DataError error = {{0}};
+    mem_init(mem);
+    diag_init(d, mem);
+    snprintf(path, sizeof path, "models/%s.pcvr", model);
+    Schema *schema = schema_read("models/official.json", &error);
+    Program *p = pcvrc_load(mem, d, path, NULL, 0);
+    Config *c = p ? config_new(mem, d, p) : NULL;
+    if (!schema || !c || (set && config_set_text(c, set))
+        || schema_set_lens(schema, config_seq_max_lens(c), &error))
+        fail_msg("%s: %s%s", model, error.text, diag_text(d, &mem->perm));
+    Graph *g = elaborate(mem, d, p, c, schema);
+    schema_free(schema);
+    return g;
+}
+
+// Every model takes the official schema with its defaults.
+static void
+test_defaults(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof model_names / sizeof *model_names; k++) {
+        Mem mem;
+        Diag d;
+        const Graph *g = official(&mem, &d, model_names[k], NULL);
+        if (!g)
+            fail_msg("%s", diag_text(&d, &mem.perm));
+        assert_true(g->n_params > 100);
+        assert_non_null(g->embedding);
+        assert_int_equal(g->logits->shape.dim[0], 1);
+        assert_true(g->n_calls >= 1);
+        mem_free(&mem);
+    }
+}
+
+// Groups that name a feature the schema lacks: the feature, the field and the way out are named.
+static void
+test_unknown_feature(void **state)
+{
+    (void)state;
+    Mem mem;
+    Diag d;
+    assert_null(official(&mem, &d, "onetrans", "ns.user_groups={\"U1\": [1, 999]}"));
+    const char *text = diag_text(&d, &mem.perm);
+    assert_non_null(strstr(text, "ns.user_groups names the features [999], allowed are ["));
+    assert_non_null(strstr(text, "--model.ns.grouping_strategy singleton"));
+    mem_free(&mem);
+}
+
 int
 main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_params)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_params),
+                                       cmocka_unit_test(test_defaults),
+                                       cmocka_unit_test(test_unknown_feature)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
