@@ -9,37 +9,69 @@
 
 #include "runner.h"
 
-enum { BLOCK = 1024 }; // floats of a block: eight lanes of it stay in the first-level cache
+enum { LEVELS = 14 }; // of the tree of 4096 lanes, and one to spare
+enum { BLOCK = 512 }; // floats of a block: all levels of the tree stay in the first-level cache
 
-// Sums floats [at, at + n) of all lanes' accumulators into lane 0's.
+// Four floats anywhere in memory.
+typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
+
+// out = a + b
 static void
-tree_sum(pcvr_runner *r, int64_t at, int64_t n)
+add(float *restrict out, const float *restrict a, const float *restrict b, int64_t n)
 {
-    int64_t lanes = r->z.o.lanes;
-    for (int64_t stride = 1; stride < lanes; stride *= 2) {
-        for (int64_t l = 0; l + stride < lanes; l += 2 * stride) {
-            float *a = r->lanes[l].acc + at;
-            const float *b = r->lanes[l + stride].acc + at;
-            for (int64_t k = 0; k < n; k++)
-                a[k] += b[k];
-        }
+    int64_t k = 0;
+    for (; k + 4 <= n; k += 4)
+        *(Four *)(out + k) = *(const Four *)(a + k) + *(const Four *)(b + k);
+    for (; k < n; k++)
+        out[k] = a[k] + b[k];
+}
+
+// x += a
+static void
+gain(float *restrict x, const float *restrict a, int64_t n)
+{
+    int64_t k = 0;
+    for (; k + 4 <= n; k += 4)
+        *(Four *)(x + k) += *(const Four *)(a + k);
+    for (; k < n; k++)
+        x[k] += a[k];
+}
+
+// Sum of floats [at, at + n) of the accumulators of lanes [first, first + width), width a power of two,
+// those past the last lane left out. It lies in the lane itself where it is but one, else in `room`,
+// which holds BLOCK floats for each level.
+static const float *
+tree_sum(const pcvr_runner *r, int64_t first, int64_t width, int64_t at, int64_t n, float *room)
+{
+    if (width == 1)
+        return r->lanes[first].acc + at;
+    int64_t half = width / 2;
+    const float *left = tree_sum(r, first, half, at, n, room + BLOCK);
+    if (first + half >= r->z.o.lanes)
+        return left;
+    if (left != room + BLOCK) { // a lane's own memory
+        add(room, left, tree_sum(r, first + half, half, at, n, room + BLOCK), n);
+        return room;
     }
+    memcpy(room, left, (size_t)n * sizeof *room);
+    gain(room, tree_sum(r, first + half, half, at, n, room + BLOCK), n);
+    return room;
 }
 
 // Elements [first, end) of a parameter's gradient gain what one use adds to them.
 static void
 use_add(pcvr_runner *r, const pcvr_use *u, int64_t first, int64_t end)
 {
+    float room[BLOCK * LEVELS];
     float *grad = r->grads[u->param];
     int64_t from = first > u->first ? first : u->first;
     int64_t to = end < u->first + u->size ? end : u->first + u->size;
+    int64_t width = 1;
+    while (width < r->z.o.lanes)
+        width *= 2;
     while (from < to) {
         int64_t n = to - from < BLOCK ? to - from : BLOCK;
-        int64_t at = u->offset + from - u->first;
-        tree_sum(r, at, n);
-        const float *sum = r->lanes[0].acc + at;
-        for (int64_t k = 0; k < n; k++)
-            grad[from + k] += sum[k];
+        gain(grad + from, tree_sum(r, 0, width, u->offset + from - u->first, n, room), n);
         from += n;
     }
 }
