@@ -112,6 +112,34 @@ region_add(Tiles *t, Timeline line, Call *call)
 }
 
 static void
+count_flops(Region *r, const Node *n)
+{
+    double flops = op_info[n->op].flops ? op_info[n->op].flops(n) : 0.0;
+    if (n->part == PART_RECOMPUTE)
+        r->recomputed_flops += flops;
+    else
+        r->flops += flops;
+}
+
+// What is recomputed belongs to the first region that reads it.
+static void
+place_recomputed(Tiles *t)
+{
+    Graph *g = t->g;
+    for (int i = g->n_nodes - 1; i >= 0; i--) {
+        Node *n = g->nodes[i];
+        Info *f = INFO(n);
+        if (f->line != TL_BACKWARD || n->part != PART_RECOMPUTE)
+            continue;
+        f->region = t->regions.n - 1;
+        for (int k = 0; k < f->n_users; k++)
+            if (INFO(f->users[k])->line == TL_BACKWARD && INFO(f->users[k])->region < f->region)
+                f->region = INFO(f->users[k])->region;
+        count_flops(t->regions.v[f->region], n);
+    }
+}
+
+static void
 make_regions(Tiles *t)
 {
     Graph *g = t->g;
@@ -121,19 +149,16 @@ make_regions(Tiles *t)
         for (int i = 0; i < g->n_nodes; i++) {
             Node *n = g->nodes[i];
             Info *f = INFO(n);
-            if (f->line != line || op_info[n->op].row == ROW_LEAF)
+            if (f->line != line || op_info[n->op].row == ROW_LEAF || n->part == PART_RECOMPUTE)
                 continue;
             Call *call = outermost(n->call);
             if (!r || r->call != call)
                 r = region_add(t, line, call);
             f->region = t->regions.n - 1;
-            double flops = op_info[n->op].flops ? op_info[n->op].flops(n) : 0.0;
-            if (n->part == PART_RECOMPUTE)
-                r->recomputed_flops += flops;
-            else
-                r->flops += flops;
+            count_flops(r, n);
         }
     }
+    place_recomputed(t);
 }
 
 // "blocks.0" -> "blocks_0"; a second call of an instance gets its number, an interrupted region too.
