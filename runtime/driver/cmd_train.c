@@ -71,9 +71,9 @@ choose_checkpoint(Run *r, int argc, char **argv)
 static int
 paths(Run *r)
 {
-    r->f.dataset = run_path(r->f.dataset, "TRAIN_DATA_PATH");
-    if (!r->f.dataset)
-        return run_fail(r, 2, "no data: give --dataset-path PATH or set TRAIN_DATA_PATH");
+    int status = run_dataset(r);
+    if (status)
+        return status;
     const char *schema = run_path(r->f.schema, "TAAC_SCHEMA_PATH");
     r->schema_path = schema ? strdup(schema) : data_schema_path(r->f.dataset);
     const char *run_dir = run_path(r->f.run_dir, "TRAIN_CKPT_PATH");

@@ -90,9 +90,9 @@ static int
 paths(Run *r, char **weights)
 {
     PcvrError err = {{0}};
-    r->f.dataset = run_path(r->f.dataset, "TRAIN_DATA_PATH");
-    if (!r->f.dataset)
-        return run_fail(r, 2, "no data: give --dataset-path PATH or set TRAIN_DATA_PATH");
+    int status = run_dataset(r);
+    if (status)
+        return status;
     const char *run_dir = run_path(r->f.run_dir, "TRAIN_CKPT_PATH");
     r->run_dir = run_dir ? strdup(run_dir) : malloc(strlen(r->experiment.name) + 16);
     if (!r->run_dir)

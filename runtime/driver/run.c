@@ -2,7 +2,7 @@
 
 #include "run.h"
 
-#include <stdarg.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,6 +47,20 @@ run_options(Run *r)
         r->options.chunk = strtoll(r->f.chunk, &end, 10);
         if (*end || end == r->f.chunk || r->options.chunk < 1)
             return run_fail(r, 2, "--chunk: expected a number of samples or 'batch'");
+    }
+    return 0;
+}
+
+int
+run_dataset(Run *r)
+{
+    PcvrError err = {{0}};
+    r->f.dataset = run_path(r->f.dataset, "TRAIN_DATA_PATH");
+    if (!r->f.dataset)
+        return run_fail(r, 2, "no data: give --dataset-path PATH or set TRAIN_DATA_PATH");
+    if (access(r->f.dataset, R_OK)) {
+        pcvr_fail(&err, "%s: cannot read the data set: %s", r->f.dataset, strerror(errno));
+        return run_fail(r, 1, err.text);
     }
     return 0;
 }

@@ -40,6 +40,8 @@ int run_fail(const Run *r, int status, const char *text);
 int run_options(Run *r);
 // The flag, else the environment variable if it is set and not empty, else NULL.
 const char *run_path(const char *flag, const char *variable);
+// Takes the data set's path from the flag or TRAIN_DATA_PATH and looks whether it is there. 0 or a status.
+int run_dataset(Run *r);
 // Reads the schema at schema_path and sets its lengths. 0 or a status after a message.
 int run_schema(Run *r);
 // Opens the data set. `inference`: without labels. 0 or a status after a message.
