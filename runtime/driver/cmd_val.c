@@ -1,19 +1,16 @@
 // cmd_val.c - pcvr val: scores a data set with saved weights, forward only, and evaluates the scores.
 
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "checkpoint.h"
 #include "commands.h"
 #include "file.h"
 #include "flags.h"
 #include "json.h"
-#include "loss.h"
 #include "run.h"
+#include "saved.h"
 
 static const char usage[] =
     "usage: pcvr val --experiment MODEL.pcvr --dataset-path PATH [flags]\n\n"
@@ -60,32 +57,6 @@ parse(Run *r, int argc, char **argv)
     return run_options(r);
 }
 
-// Settings of the saved run; those of the model file where none are beside the weights.
-static int
-read_settings(Run *r, const char *weights)
-{
-    PcvrError err = {{0}};
-    char *path = checkpoint_beside(weights, "train_config.json");
-    char *extra = checkpoint_beside(weights, "pcvr.json");
-    size_t n;
-    bool ok = true;
-    if (path && access(path, F_OK)) {
-        fprintf(stderr, "pcvr val: warning: no %s; the model file's defaults are used\n", path);
-    } else {
-        char *text = path ? pcvr_file_read(path, &n, &err) : NULL;
-        ok = text && settings_read(&r->settings, text, n, path, &err);
-        free(text);
-    }
-    if (ok && extra && !access(extra, F_OK)) {
-        char *text = pcvr_file_read(extra, &n, &err);
-        ok = text && settings_read_extra(&r->settings, text, n, extra, &err);
-        free(text);
-    }
-    free(path);
-    free(extra);
-    return ok ? 0 : run_fail(r, 1, err.text);
-}
-
 static int
 paths(Run *r, char **weights)
 {
@@ -104,17 +75,6 @@ paths(Run *r, char **weights)
         return run_fail(r, 1, err.text);
     r->schema_path = r->f.schema ? strdup(r->f.schema) : checkpoint_beside(*weights, "schema.json");
     return r->schema_path ? 0 : run_fail(r, 1, "out of memory");
-}
-
-// The scores as the reference rounds them: sigmoids in float32.
-static double *
-probabilities(const Scores *s)
-{
-    int64_t n = s->n * s->actions;
-    double *p = malloc(((size_t)n + 1) * sizeof *p);
-    for (int64_t i = 0; p && i < n; i++)
-        p[i] = (double)(float)pcvr_sigmoid((double)s->logits[i]);
-    return p;
 }
 
 static bool
@@ -204,6 +164,33 @@ write_evaluation(const Run *r, const char *path, json_t *v, PcvrError *err)
     return ok;
 }
 
+// The evaluation of one action.
+static bool
+evaluate_column(const Scores *s, const double *p, int column, PcvrEvaluation *e)
+{
+    double *y = malloc(((size_t)s->n + 1) * sizeof *y), *q = malloc(((size_t)s->n + 1) * sizeof *q);
+    for (int64_t i = 0; y && q && i < s->n; i++) {
+        y[i] = s->labels[i * s->actions + column];
+        q[i] = p[i * s->actions + column];
+    }
+    bool ok = y && q && pcvr_evaluate(y, q, NULL, (size_t)s->n, column ? 0 : 200, e);
+    free(y);
+    free(q);
+    return ok;
+}
+
+// One line for each further action.
+static void
+say_columns(const Run *r, const Scores *s, const double *p)
+{
+    for (int a = 1; a < s->actions; a++) {
+        PcvrEvaluation e;
+        if (evaluate_column(s, p, a, &e))
+            fprintf(r->say, "action %d: AUC %.6f  logloss %.6f  brier %.6f\n", a, e.auc, e.logloss,
+                    e.brier);
+    }
+}
+
 static bool
 evaluate(Run *r, pcvr_runner *runner, const char *weights, int64_t batch, const char *output,
          const char *predictions, PcvrError *err)
@@ -212,8 +199,8 @@ evaluate(Run *r, pcvr_runner *runner, const char *weights, int64_t batch, const 
     PcvrEvaluation e;
     double start = pcvr_now();
     bool ok = run_score(r, runner, 0, data_n_groups(r->data), batch, &s, err);
-    double seconds = pcvr_now() - start, *p = ok ? probabilities(&s) : NULL;
-    if (ok && (!p || !pcvr_evaluate(s.labels, p, NULL, (size_t)(s.n * s.actions), 200, &e)))
+    double seconds = pcvr_now() - start, *p = ok ? saved_probabilities(&s) : NULL;
+    if (ok && (!p || !evaluate_column(&s, p, 0, &e)))
         ok = pcvr_fail(err, "out of memory");
     ok = ok && write_predictions(predictions, &s, p, err);
     if (ok) {
@@ -225,24 +212,11 @@ evaluate(Run *r, pcvr_runner *runner, const char *weights, int64_t batch, const 
         fprintf(r->say, "%s: AUC %.6f (95%% %.4f to %.4f)  logloss %.6f  brier %.6f  %lld rows\n",
                 weights, e.auc, e.interval.low, e.interval.high, e.logloss, e.brier,
                 (long long)s.n);
+        say_columns(r, &s, p);
         fprintf(r->say, "%s\n%s\n", output, predictions);
     }
     free(p);
     scores_free(&s);
-    return ok;
-}
-
-static bool
-load(Run *r, pcvr_runner *runner, const char *weights, PcvrError *err)
-{
-    float **params = calloc((size_t)r->module->n_params + 1, sizeof *params);
-    for (int i = 0; params && i < r->module->n_params; i++)
-        params[i] = pcvr_runner_param(runner, i);
-    bool ok = params ? checkpoint_load(weights, r->module, params, err)
-                     : pcvr_fail(err, "out of memory");
-    free(params);
-    if (ok)
-        pcvr_runner_prepare(runner);
     return ok;
 }
 
@@ -262,7 +236,7 @@ score_all(Run *r, const char *weights)
     if (ok) {
         sprintf(output, "%s/evaluation.json", r->run_dir);
         sprintf(predictions, "%s/validation_predictions.jsonl", r->run_dir);
-        ok = load(r, runner, weights, &err) &&
+        ok = saved_load(r, runner, weights, &err) &&
              evaluate(r, runner, weights, batch, r->f.output ? r->f.output : output,
                       r->f.predictions ? r->f.predictions : predictions, &err);
     }
@@ -285,7 +259,7 @@ val(Run *r, int argc, char **argv, char **weights)
     if (!status)
         status = paths(r, weights);
     if (!status)
-        status = read_settings(r, *weights);
+        status = saved_settings(r, *weights);
     if (!status)
         status = run_schema(r);
     if (!status)

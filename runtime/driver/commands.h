@@ -9,6 +9,7 @@
 // the command line, 70 an internal fault, 130 interrupted.
 int cmd_train(int argc, char **argv);
 int cmd_val(int argc, char **argv);
+int cmd_infer(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_plan(int argc, char **argv);

@@ -20,7 +20,8 @@ is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-// "x.pcvr" as it is; "experiments/onetrans" or "onetrans": models/onetrans.pcvr where that exists.
+// "x.pcvr" as it is; a directory: model.pcvr in it; "experiments/onetrans" or "onetrans": models/onetrans.pcvr
+// where that exists.
 static char *
 model_path(const char *given)
 {
@@ -35,7 +36,9 @@ model_path(const char *given)
     char *path = malloc(n + 32);
     if (!path)
         return NULL;
-    sprintf(path, "%.*s.pcvr", (int)n, given);
+    sprintf(path, "%.*s/model.pcvr", (int)n, given);
+    if (!is_file(path))
+        sprintf(path, "%.*s.pcvr", (int)n, given);
     if (!is_file(path))
         sprintf(path, "models/%.*s.pcvr", (int)(n - start), given + start);
     if (!is_file(path))
@@ -43,10 +46,17 @@ model_path(const char *given)
     return path;
 }
 
+// "models/onetrans.pcvr": onetrans; "mine/model.pcvr": mine.
 static char *
 stem(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (slash && slash > path && !strcmp(name, "model.pcvr")) {
+        const char *start = slash;
+        while (start > path && start[-1] != '/')
+            start--;
+        return strndup(start, (size_t)(slash - start));
+    }
     return strndup(name, strcspn(name, "."));
 }
 

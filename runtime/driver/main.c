@@ -19,6 +19,7 @@ static const Command commands[] = {
     {"train", cmd_train, "trains a model on Parquet data"},
     {"val", cmd_val, "scores a data set with saved weights and evaluates the scores"},
     {"eval", cmd_val, "the same as val"},
+    {"infer", cmd_infer, "scores a data set without labels with saved weights"},
     {"check", cmd_check, "compares a recorded case with what a model returns for it"},
     {"bench", cmd_bench, "measures a step of a model"},
     {"plan", cmd_plan, "prints the bytes of a step without running one"},

@@ -159,6 +159,22 @@ save(Loop *l, Run *r, double auc, PcvrError *err)
     return ok;
 }
 
+// The metrics of one action.
+static bool
+validate_column(const Scores *s, int column, PcvrValidation *out)
+{
+    double *y = malloc(((size_t)s->n + 1) * sizeof *y);
+    float *z = malloc(((size_t)s->n + 1) * sizeof *z);
+    for (int64_t i = 0; y && z && i < s->n; i++) {
+        y[i] = s->labels[i * s->actions + column];
+        z[i] = s->logits[i * s->actions + column];
+    }
+    bool ok = y && z && pcvr_validate_logits(y, z, (size_t)s->n, out);
+    free(y);
+    free(z);
+    return ok;
+}
+
 static bool
 validate(Loop *l, Run *r, PcvrError *err)
 {
@@ -166,9 +182,7 @@ validate(Loop *l, Run *r, PcvrError *err)
     trainer_swap(&l->trainer);
     bool ok = run_score(r, l->trainer.runner, l->split.valid_first, l->split.valid_end,
                         l->batch_size, &scores, err);
-    if (ok && !pcvr_validate_logits(scores.labels, scores.logits,
-                                    (size_t)(scores.n * scores.actions), &l->last))
-        ok = pcvr_fail(err, "out of memory");
+    ok = ok && (validate_column(&scores, 0, &l->last) || pcvr_fail(err, "out of memory"));
     if (ok) {
         json_t *v = json_object();
         json_object_set_new(v, "step", json_integer(l->step));
@@ -177,6 +191,12 @@ validate(Loop *l, Run *r, PcvrError *err)
         json_array_append_new(l->validations, v);
         fprintf(r->say, "step %lld: validation AUC %.6f logloss %.6f (%lld rows)\n",
                 (long long)l->step, l->last.auc, l->last.logloss, (long long)scores.n);
+        for (int a = 1; a < scores.actions; a++) {
+            PcvrValidation other;
+            if (validate_column(&scores, a, &other))
+                fprintf(r->say, "step %lld: action %d: AUC %.6f logloss %.6f\n",
+                        (long long)l->step, a, other.auc, other.logloss);
+        }
         ok = save(l, r, l->last.auc, err);
     }
     trainer_swap(&l->trainer);

@@ -94,6 +94,11 @@ expect val_batch 0 '"auc"' "$pcvr" val --experiment models/onetrans.pcvr --datas
     --checkpoint "$(ls -d "$tmp"/a/global_step6*)" --batch-size 7 --threads 1 --json
 cmp -s "$tmp/first.jsonl" "$tmp/v/validation_predictions.jsonl"
 verdict val_same_scores $?
+expect infer 0 "predictions of" "$pcvr" infer --experiment experiments/onetrans --dataset-path "$data" \
+    --checkpoint "$tmp/a" --result-dir "$tmp/inf"
+grep -q '"predictions": {' "$tmp/inf/predictions.json"
+verdict infer_file $?
+expect infer_usage 2 "--result-dir" "$pcvr" infer --experiment experiments/onetrans --dataset-path "$data"
 expect val_no_weights 1 "model.safetensors" "$pcvr" val --experiment models/onetrans.pcvr --dataset-path "$data" --run-dir "$tmp"
 cp -r "$tmp"/a/global_step6* "$tmp/cut"
 truncate -s 3000 "$tmp/cut/model.safetensors"

@@ -233,6 +233,43 @@ test_baseline(void **state)
     replay("baseline", "baseline_adamw", true, none);
 }
 
+// The recorded inference: its weights and data give its predictions, user by user.
+static void
+test_inference(void **state)
+{
+    (void)state;
+    char weights[512], dataset[512], dir[128], path[256];
+    json_t *root = recorded_json("train/cli/predictions.json");
+    if (!root || !fixture(dataset, sizeof dataset, "data/learn_eval/schema.json") ||
+        !fixture(weights, sizeof weights,
+                 "train/cli/checkpoint/global_step24.AUC=0.577359/model.safetensors"))
+        skip();
+    *strrchr(dataset, '/') = 0;
+    snprintf(dir, sizeof dir, "/tmp/pcvr_replay_%ld", (long)getpid());
+    Words w = {.n = 0};
+    word(&w, "--experiment=models/onetrans.pcvr");
+    word(&w, "--dataset-path=%s", dataset);
+    word(&w, "--checkpoint=%s", weights);
+    word(&w, "--result-dir=%s", dir);
+    assert_int_equal(cmd_infer(w.n, w.v), 0);
+    words_free(&w);
+    snprintf(path, sizeof path, "%s/predictions.json", dir);
+    json_t *have = json_load_file(path, 0, NULL), *v;
+    const char *user;
+    assert_non_null(have);
+    const json_t *want = json_object_get(root, "predictions");
+    assert_int_equal(json_object_size(json_object_get(have, "predictions")), json_object_size(want));
+    assert_true(json_object_size(want) > 500);
+    json_object_foreach((json_t *)(uintptr_t)want, user, v) {
+        const json_t *p = json_object_get(json_object_get(have, "predictions"), user);
+        assert_non_null(p);
+        assert_true(close_to(json_number_value(p), json_number_value(v), 1e-6));
+    }
+    json_decref(have);
+    json_decref(root);
+    remove_tree(dir);
+}
+
 int
 main(void)
 {
@@ -240,6 +277,7 @@ main(void)
         cmocka_unit_test(test_onetrans),
         cmocka_unit_test(test_onetrans_clipped),
         cmocka_unit_test(test_baseline),
+        cmocka_unit_test(test_inference),
     };
     return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
 }

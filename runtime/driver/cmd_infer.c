@@ -1,0 +1,201 @@
+// cmd_infer.c - pcvr infer: scores a data set without labels with saved weights.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint.h"
+#include "commands.h"
+#include "file.h"
+#include "flags.h"
+#include "json.h"
+#include "saved.h"
+
+static const char usage[] =
+    "usage: pcvr infer --experiment MODEL.pcvr --dataset-path PATH --result-dir DIR [flags]\n\n"
+    "  --experiment PATH      model file\n"
+    "  --dataset-path PATH    Parquet file or directory (EVAL_DATA_PATH)\n"
+    "  --result-dir DIR       where predictions.json goes (EVAL_RESULT_PATH)\n"
+    "  --checkpoint PATH      saved weights, or a directory that holds them (MODEL_OUTPUT_PATH);\n"
+    "                         default: the working directory\n"
+    "  --schema-path PATH     schema.json; default: beside the weights\n"
+    "  --batch-size N --num-workers N --device cpu --threads N --chunk N --lanes N\n"
+    "  --amp --no-amp --amp-dtype T --compile --no-compile    no effect on the CPU\n"
+    "  --strict-ids           an id outside its vocabulary is an error\n"
+    "  --json                 print a summary as one line of JSON\n";
+
+static int
+parse(Run *r, int argc, char **argv)
+{
+    PcvrError err = {{0}};
+    const Flag flags[] = {
+        {"experiment", FLAG_TEXT, &r->f.experiment}, {"dataset-path", FLAG_TEXT, &r->f.dataset},
+        {"schema-path", FLAG_TEXT, &r->f.schema},    {"result-dir", FLAG_TEXT, &r->f.run_dir},
+        {"checkpoint", FLAG_TEXT, &r->f.checkpoint}, {"device", FLAG_TEXT, &r->f.device},
+        {"amp-dtype", FLAG_TEXT, &r->f.amp_dtype},   {"chunk", FLAG_TEXT, &r->f.chunk},
+        {"threads", FLAG_INT, &r->f.threads},        {"lanes", FLAG_INT, &r->f.lanes},
+        {"batch-size", FLAG_INT, &r->f.batch_size},  {"num-workers", FLAG_INT, &r->f.workers},
+        {"amp", FLAG_SWITCH, &r->f.amp},             {"compile", FLAG_SWITCH, &r->f.compile},
+        {"json", FLAG_SWITCH, &r->f.json},           {"strict-ids", FLAG_PLAIN, &r->f.strict_ids},
+    };
+    if (!flags_parse(argc, argv, flags, (int)(sizeof flags / sizeof *flags), NULL, &err))
+        return run_fail(r, 2, err.text);
+    if (r->f.device && strcmp(r->f.device, "cpu"))
+        return run_fail(r, 2, "--device: this program has cpu");
+    if (r->f.batch_size < 0)
+        return run_fail(r, 2, "--batch-size: expected a number from 1 on");
+    r->say = r->f.json ? stderr : stdout;
+    return run_options(r);
+}
+
+static int
+paths(Run *r, char **weights)
+{
+    PcvrError err = {{0}};
+    const char *result = run_path(r->f.run_dir, "EVAL_RESULT_PATH");
+    const char *from = run_path(r->f.checkpoint, "MODEL_OUTPUT_PATH");
+    r->f.dataset = run_path(r->f.dataset, "EVAL_DATA_PATH");
+    if (!result)
+        return run_fail(r, 2, "no place for results: give --result-dir DIR or set EVAL_RESULT_PATH");
+    if (!r->f.dataset)
+        return run_fail(r, 2, "no data: give --dataset-path PATH or set EVAL_DATA_PATH");
+    int status = run_dataset(r);
+    if (status)
+        return status;
+    *weights = checkpoint_find(from ? from : ".", &err);
+    if (!*weights)
+        return run_fail(r, 1, err.text);
+    r->run_dir = strdup(result);
+    r->schema_path = r->f.schema ? strdup(r->f.schema) : checkpoint_beside(*weights, "schema.json");
+    return r->run_dir && r->schema_path ? 0 : run_fail(r, 1, "out of memory");
+}
+
+// One entry a user: a later row replaces the score of an earlier one.
+static json_t *
+predictions_json(const Scores *s, const double *p)
+{
+    json_t *file = json_object(), *all = json_object();
+    for (int64_t i = 0; i < s->n; i++)
+        json_object_set_new(all, s->users[i] ? s->users[i] : "None",
+                            json_finite(p[i * s->actions]));
+    json_object_set_new(file, "predictions", all);
+    return file;
+}
+
+static bool
+write_json(const char *path, json_t *v, PcvrError *err)
+{
+    char *text = json_text(v, 2);
+    bool ok = text || pcvr_fail(err, "%s: out of memory", path);
+    if (ok) {
+        size_t n = strlen(text);
+        text[n] = '\n';
+        ok = pcvr_file_write(path, text, n + 1, err);
+    }
+    free(text);
+    json_decref(v);
+    return ok;
+}
+
+static json_t *
+summary_json(const Run *r, const char *weights, const char *path, size_t entries, int64_t batch,
+             int64_t rows, double seconds)
+{
+    json_t *v = json_object(), *t = json_object();
+    json_object_set_new(v, "checkpoint_path", json_string(weights));
+    json_object_set_new(v, "schema_path", json_string(r->schema_path));
+    json_object_set_new(v, "schema", json_load_file(r->schema_path, 0, NULL));
+    json_object_set_new(v, "predictions_path", json_string(path));
+    json_object_set_new(v, "prediction_count", json_integer((json_int_t)entries));
+    json_object_set_new(v, "batch_size", json_integer(batch));
+    json_object_set_new(t, "label", json_string("inference"));
+    json_object_set_new(t, "elapsed_sec", json_finite(seconds));
+    json_object_set_new(t, "rows", json_integer(rows));
+    json_object_set_new(t, "rows_per_sec",
+                        json_finite((double)rows / (seconds > 0.0 ? seconds : 1e-9)));
+    json_object_set_new(v, "telemetry", t);
+    return v;
+}
+
+static bool
+score(Run *r, pcvr_runner *runner, const char *weights, int64_t batch, PcvrError *err)
+{
+    Scores s = {.want_users = true};
+    double start = pcvr_now();
+    char *path = malloc(strlen(r->run_dir) + 64);
+    bool ok = (path || pcvr_fail(err, "out of memory")) &&
+              run_score(r, runner, 0, data_n_groups(r->data), batch, &s, err);
+    double *p = ok ? saved_probabilities(&s) : NULL;
+    ok = ok && (p || pcvr_fail(err, "out of memory")) && pcvr_make_dirs(r->run_dir, err);
+    if (ok) {
+        json_t *file = predictions_json(&s, p);
+        size_t entries = json_object_size(json_object_get(file, "predictions"));
+        sprintf(path, "%s/predictions.json", r->run_dir);
+        ok = write_json(path, file, err);
+        json_t *v = summary_json(r, weights, path, entries, batch, s.n, pcvr_now() - start);
+        char *line = json_text(v, 0);
+        if (ok && r->f.json && line)
+            printf("%s\n", line);
+        if (ok)
+            fprintf(r->say, "%s: %zu predictions of %lld rows\n", path, entries, (long long)s.n);
+        free(line);
+        sprintf(path, "%s/inference_telemetry.json", r->run_dir);
+        ok = ok && write_json(path, json_incref(json_object_get(v, "telemetry")), err);
+        json_decref(v);
+    }
+    free(p);
+    free(path);
+    scores_free(&s);
+    return ok;
+}
+
+static int
+infer(Run *r, int argc, char **argv, char **weights)
+{
+    PcvrError err = {{0}};
+    char text[512] = "";
+    pcvr_runner *runner = NULL;
+    int status = parse(r, argc, argv);
+    if (status)
+        return status;
+    const char *model = run_path(r->f.experiment, "TAAC_EXPERIMENT");
+    if (!model)
+        return run_fail(r, 2, "no model: give --experiment PATH");
+    status = experiment_open(&r->experiment, model, &r->settings);
+    if (!status)
+        status = paths(r, weights);
+    if (!status)
+        status = saved_settings(r, *weights);
+    if (!status)
+        status = run_schema(r);
+    if (!status)
+        status = experiment_build(&r->experiment, &r->settings, r->schema, "none", &r->module);
+    if (!status)
+        status = run_data(r, true);
+    if (status)
+        return status;
+    int64_t batch = r->f.batch_size > 0 ? r->f.batch_size : settings_int(&r->settings, "data.batch_size");
+    r->options.forward_only = true;
+    if (pcvr_runner_new(r->module, batch, &r->options, &runner, text, sizeof text))
+        return run_fail(r, 1, text);
+    bool ok = saved_load(r, runner, *weights, &err) && score(r, runner, *weights, batch, &err);
+    pcvr_runner_free(runner);
+    return ok ? 0 : run_fail(r, 1, err.text);
+}
+
+int
+cmd_infer(int argc, char **argv)
+{
+    Run r = {.command = "infer"};
+    char *weights = NULL;
+    for (int i = 0; i < argc; i++) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            fputs(usage, stdout);
+            return 0;
+        }
+    }
+    int status = infer(&r, argc, argv, &weights);
+    free(weights);
+    run_free(&r);
+    return status;
+}
