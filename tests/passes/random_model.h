@@ -20,7 +20,7 @@
 #include "interp.h"
 #include "pcvrc.h"
 
-enum { RM_SAMPLES = 2, RM_MAX = 16, RM_LABELS = 40 };
+enum { RM_SAMPLES = 3, RM_MAX = 16, RM_LABELS = 40 };
 
 // The features of one side, as drawn.
 typedef struct RmFields {
