@@ -39,7 +39,7 @@ operand_ld(const View *v, bool transposed)
     int64_t along = v->stride[r - 1], down = v->stride[r - 2];
     if (transposed)
         return along;
-    return down ? down : v->dim[r - 1];
+    return v->dim[r - 2] > 1 ? down : v->dim[r - 1]; // rows that are one repeated row: 0
 }
 
 static void

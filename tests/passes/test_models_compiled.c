@@ -211,7 +211,7 @@ same_bits(const RandomModel *r, const Numbers *a, const Numbers *b)
 
 static const pcvr_options options[] = {{.lanes = 2, .threads = 1, .chunk = 1},
                                        {.lanes = 2, .threads = 2, .chunk = 2},
-                                       {.lanes = 2, .threads = 1, .chunk = PCVR_CHUNK_BATCH, .poison = true}};
+                                       {.lanes = 2, .threads = 1, .chunk = PCVR_CHUNK_BATCH}};
 
 // One choice under every option; `first` has the numbers of the first of all, or nothing yet.
 static bool
