@@ -1,7 +1,8 @@
 // test_models_compiled.c - the random cases of random_model.h as compiled modules: near the interpreter, and bit
 // for bit equal over checkpoint choices, chunks and threads, chance drawn.
 //
-// PCVR_SEEDS=N runs N seeds a model (default 1, from PCVR_FIRST or 1), PCVR_CASE=dualq/17 one case, PCVR_EMIT_DIR keeps the emitted C.
+// PCVR_SEEDS=N runs N seeds a model (default 1, from PCVR_FIRST or 1) with every choice, else one besides `none`;
+// PCVR_CHOICES=none,sample names them. PCVR_CASE=dualq/17 runs one case, PCVR_EMIT_DIR keeps the emitted C.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -246,9 +247,20 @@ check_choice(const char *model, uint64_t seed, const char *choice, Numbers *firs
 }
 
 static bool
-check_case(const char *model, uint64_t seed, int *n)
+is_wanted(int model, int choice)
 {
     static const char *const choices[] = {"none", "blocks", "sample"};
+    const char *named = getenv("PCVR_CHOICES");
+    if (named)
+        return strstr(named, choices[choice]) != NULL;
+    return getenv("PCVR_SEEDS") || getenv("PCVR_CASE") || choice == 0 || choice == 1 + model % 2;
+}
+
+static bool
+check_case(int which, uint64_t seed, int *n)
+{
+    static const char *const choices[] = {"none", "blocks", "sample"};
+    const char *model = model_names[which];
     RandomModel r;
     random_model(&r, model, seed);
     bool there = r.c.graph != NULL, ok = true;
@@ -258,7 +270,7 @@ check_case(const char *model, uint64_t seed, int *n)
     ++*n;
     Numbers first = {0};
     for (int c = 0; c < 3 && ok; c++) {
-        ok = check_choice(model, seed, choices[c], &first);
+        ok = !is_wanted(which, c) || check_choice(model, seed, choices[c], &first);
         if (!ok)
             printf("FAIL %s/%d with %s\n", model, (int)seed, choices[c]);
     }
@@ -271,14 +283,15 @@ test_modules(void **state)
 {
     (void)state;
     const char *only = getenv("PCVR_CASE"), *seeds = getenv("PCVR_SEEDS"), *from = getenv("PCVR_FIRST");
+    setenv("PCVR_CFLAGS", "-O1", 0); // the text is compiled once and run for a moment
     int bad = 0, n = 0, start = from ? atoi(from) : 1, count = seeds ? atoi(seeds) : 1;
     for (int seed = start; seed < start + count; seed++)
-        for (size_t m = 0; m < sizeof model_names / sizeof *model_names; m++) {
+        for (int m = 0; m < (int)(sizeof model_names / sizeof *model_names); m++) {
             char name[64];
             snprintf(name, sizeof name, "%s/%d", model_names[m], seed);
             if (only && strstr(name, only) != name)
                 continue;
-            bad += !check_case(model_names[m], (uint64_t)seed, &n);
+            bad += !check_case(m, (uint64_t)seed, &n);
             fflush(stdout);
         }
     printf("%d cases compiled, %d bad\n", n, bad);
