@@ -52,7 +52,7 @@ emit_const_pool(Emit *e, Text *out, DType type, const char *decl)
     for (int i = 0; i < e->t->const_bufs.n; i++) {
         const Buf *b = e->t->const_bufs.v[i];
         const Const *c = e->t->consts.v[i];
-        if (b->type != type || b->first < 0)
+        if (b->type != type || b->first < 0 || b->shared)
             continue;
         for (int64_t k = 0; k < c->n; k++, n++) {
             text_add(a, &s, "%s", n == 0 ? "" : ", ");
@@ -406,7 +406,7 @@ emit_module(Emit *e, Text *out, int n_kept, const char *layout)
     ADD("    .acc_floats = %lld,\n    .packed_floats = %lld,\n    .input_bytes = INPUT_BYTES,\n"
         "    .kept_bytes = KEPT_BYTES,\n    .scratch_bytes = %lld,\n    .default_chunk = %lld,\n",
         (long long)t->acc_floats, (long long)t->packed_floats, (long long)t->scratch_bytes,
-        (long long)(o->default_chunk ? o->default_chunk : 8));
+        (long long)(o->default_chunk ? o->default_chunk : t->chunk));
     ADD("    .prepare = %s,\n    .gather_inputs = gather_inputs,\n    .forward = forward,\n"
         "    .forward_keep = forward,\n    .backward = backward,\n};\n",
         t->packs.n ? "prepare" : "NULL");

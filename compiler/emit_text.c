@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 // ---- escaping ----------------------------------------------------------------------------------
@@ -61,7 +62,12 @@ c_float_text(Arena *a, double v)
         return "NAN";
     if (isinf(f))
         return f > 0 ? "HUGE_VALF" : "-HUGE_VALF";
-    const char *s = arena_printf(a, "%.9g", (double)f);
+    char room[32], *s = room;
+    for (int digits = 6; digits <= 9; digits++) { // the shortest that reads back
+        snprintf(room, sizeof room, "%.*g", digits, (double)f);
+        if (strtof(room, NULL) == f)
+            break;
+    }
     return arena_printf(a, strpbrk(s, ".e") ? "%sf" : "%s.0f", s);
 }
 

@@ -7,8 +7,9 @@
 #include "tile.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum { LINE = 64, GROUP_MOST = 8, GROUP_BYTES = 16 << 20 };
+enum { LINE = 64, GROUP_MOST = 8, GROUP_BYTES = 16 << 20, CHUNK_MOST = 8, CHUNK_BYTES = 16 << 20 };
 
 static const int64_t element_bytes[] = {4, 8, 1};
 
@@ -150,17 +151,48 @@ place_all(Tiles *t, Space space)
     return end;
 }
 
-// Constants of one type stand in one array.
+static bool
+starts_with(const Const *big, const Const *small)
+{
+    size_t n = (size_t)small->n;
+    if (small->n > big->n || !small->f != !big->f)
+        return false;
+    return small->f ? memcmp(small->f, big->f, n * sizeof *small->f) == 0
+                    : memcmp(small->i, big->i, n * sizeof *small->i) == 0;
+}
+
+// The constant that holds this one at its start: a longer one, or an equal one before it; else itself.
+static int
+const_holder(const Tiles *t, int i)
+{
+    int best = i;
+    for (int k = 0; k < t->const_bufs.n; k++) {
+        const Buf *b = t->const_bufs.v[k], *a = t->const_bufs.v[best];
+        bool longer = b->size > a->size || (b->size == a->size && k < best);
+        if (b->first >= 0 && b->type == a->type && longer &&
+            starts_with(t->consts.v[k], t->consts.v[i]))
+            best = k;
+    }
+    return best;
+}
+
+// Constants of one type stand in one array; the start of another is not written again.
 static void
 place_consts(Tiles *t)
 {
     int64_t end[3] = {0};
     for (int i = 0; i < t->const_bufs.n; i++) {
         Buf *b = t->const_bufs.v[i];
-        if (b->first < 0)
+        if (b->first < 0 || const_holder(t, i) != i)
             continue;
         b->offset = end[b->type] * element_bytes[b->type];
         end[b->type] += b->size;
+    }
+    for (int i = 0; i < t->const_bufs.n; i++) {
+        Buf *b = t->const_bufs.v[i];
+        int holder = b->first < 0 ? i : const_holder(t, i);
+        b->offset = t->const_bufs.v[holder]->offset;
+        b->shared = holder != i;
     }
 }
 
@@ -181,21 +213,51 @@ choose_group(Tiles *t)
     t->group = t->group < 1 ? 1 : t->group > GROUP_MOST ? GROUP_MOST : t->group;
 }
 
-void
-plan(Tiles *t)
+// One phase a region: nothing runs for a group, and a temporary lives no longer than its statements.
+static void
+drop_phases(Tiles *t)
 {
+    for (int i = 0; i < t->regions.n; i++) {
+        Region *r = t->regions.v[i];
+        r->n_phases = r->stmts.n > 0;
+        for (int k = 0; k < r->stmts.n; k++) {
+            r->stmts.v[k]->phase = 0;
+            r->stmts.v[k]->batched = false;
+        }
+    }
+    for (int i = 0; i < t->bufs.n; i++)
+        if (t->bufs.v[i]->space == SP_CHUNK)
+            t->bufs.v[i]->space = SP_SCRATCH;
+}
+
+static void
+place_temporaries(Tiles *t)
+{
+    for (int i = 0; i < t->bufs.n; i++)
+        t->bufs.v[i]->first = -1;
     find_lifetimes(t);
     for (Timeline line = 0; line < TL_COUNT; line++) {
         t->line_bytes[line] = place_shared(t, SP_SCRATCH, line);
         t->chunk_bytes[line] = spread(place_shared(t, SP_CHUNK, line));
     }
-    region_scratch(t);
+}
+
+void
+plan(Tiles *t)
+{
+    place_temporaries(t);
     t->input_bytes = spread(place_all(t, SP_INPUT));
     t->kept_bytes = spread(place_all(t, SP_KEPT));
+    choose_group(t);
+    if (t->group < 2) {
+        drop_phases(t);
+        place_temporaries(t);
+        t->group = 1;
+    }
+    region_scratch(t);
     t->acc_floats = place_all(t, SP_ACC) / 4;
     t->packed_floats = place_all(t, SP_PACKED) / 4;
     place_consts(t);
-    choose_group(t);
     int64_t most = t->line_bytes[TL_GATHER];
     for (Timeline line = TL_FORWARD; line < TL_COUNT; line++) {
         int64_t kept = line == TL_FORWARD ? t->kept_bytes : 0;
@@ -203,6 +265,8 @@ plan(Tiles *t)
         most = bytes > most ? bytes : most;
     }
     t->scratch_bytes = most;
+    t->chunk = t->kept_bytes ? CHUNK_BYTES / t->kept_bytes : CHUNK_MOST;
+    t->chunk = t->chunk < 1 ? 1 : t->chunk > CHUNK_MOST ? CHUNK_MOST : t->chunk;
     for (int i = 0; i < t->bufs.n; i++)
         t->bufs.v[i]->offset /= element_bytes[t->bufs.v[i]->type];
 }

@@ -39,6 +39,7 @@ typedef struct Buf {
     Node *node;      // the value it holds, for reports
     int region;      // SP_KEPT: the region that writes it
     int id;          // index in Tiles.bufs
+    bool shared;     // SP_CONST: stands in another constant
     bool crosses;    // touched by two phases, or for a group of samples at once
 } Buf;
 
@@ -151,6 +152,7 @@ struct Tiles {
     int64_t input_bytes, kept_bytes;
     int64_t line_bytes[TL_COUNT];  // scratch of a timeline
     int64_t chunk_bytes[TL_COUNT]; // record of a sample in a timeline
+    int64_t chunk;                 // the default
     int64_t group;                 // samples that pass a phase together, at most
     int64_t scratch_bytes;        // of a thread
 };
@@ -257,7 +259,7 @@ typedef struct EmitOptions {
     const char *compiler;   // version
     uint64_t hash;          // set by emit_c: of the text
     const Schema *schema;
-    int64_t default_chunk;  // 0: 8
+    int64_t default_chunk;  // 0: what plan found
 } EmitOptions;
 
 // "pcvr_onetrans": what the module exports, without the instruction set.
