@@ -43,19 +43,24 @@ emit_head(Emit *e, Text *out)
         (long long)t->kept_bytes);
 }
 
+enum { CONST_WIDTH = 240 }; // columns of a line of constants: nobody reads them one by one
+
 static void
 emit_const_pool(Emit *e, Text *out, DType type, const char *decl)
 {
     Arena *a = &e->mem->scratch;
     Text s = {0};
     int64_t n = 0;
+    int start = 0; // of the current line
     for (int i = 0; i < e->t->const_bufs.n; i++) {
         const Buf *b = e->t->const_bufs.v[i];
         const Const *c = e->t->consts.v[i];
         if (b->type != type || b->first < 0 || b->shared)
             continue;
         for (int64_t k = 0; k < c->n; k++, n++) {
-            text_add(a, &s, "%s", n == 0 ? "" : ", ");
+            bool full = s.n - start > CONST_WIDTH;
+            text_add(a, &s, "%s", full ? ",\n    " : n == 0 ? "" : ", ");
+            start = full ? s.n : start;
             if (type == DT_F32)
                 text_add(a, &s, "%s", c_float_text(a, c->f ? c->f[k] : (double)c->i[k]));
             else if (c->i && c->i[k] == INT64_MIN)
@@ -65,7 +70,7 @@ emit_const_pool(Emit *e, Text *out, DType type, const char *decl)
         }
     }
     if (n > 0)
-        add_text(e, out, arena_printf(a, "%s[%lld] = {%s};\n\n", decl, (long long)n, s.v));
+        text_add(a, out, "%s[%lld] = {\n    %s};\n\n", decl, (long long)n, s.v);
 }
 
 // ---- regions -----------------------------------------------------------------------------------

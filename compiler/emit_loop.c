@@ -13,7 +13,9 @@ typedef struct Loop {
     bool axes[MAX_RANK];
     int rank;
     const char *index[MAX_RANK];
-    int depth; // open braces
+    int depth;      // of indentation
+    bool declared;  // something is declared outside of all loops
+    bool *leaf_named, *expr_named; // has a variable; else it is written where it is used
 } Loop;
 
 static const char *const axis_index[] = {"i0", "i1", "i2", "i3", "i4"};
@@ -27,8 +29,17 @@ line(Loop *l, const char *text)
 }
 
 static void
+declare(Loop *l)
+{
+    line(l, "");
+    l->declared = l->declared || l->depth == 1;
+}
+
+static void
 open_axis(Loop *l, int k)
 {
+    if (l->out.dim[k] == 1)
+        return;
     line(l, "");
     put(l->e, "for (int %s = 0; %s < %D; %s++) {\n", axis_index[k], axis_index[k], l->out.dim[k],
         axis_index[k]);
@@ -50,203 +61,173 @@ is_literal(const Leaf *l)
     return l->node && node_is_scalar_const(l->node);
 }
 
-// The number of an expression operand: leaves are x0, x1, ..., values y0, y1, ...
-static const char *
-operand(const Loop *l, const Node *n)
+static int
+leaf_index(const Stmt *s, const Node *n)
 {
-    Arena *a = &l->e->mem->scratch;
-    for (int i = 0; i < l->s->n_leaf; i++)
-        if (l->s->leaf[i].node == n)
-            return arena_printf(a, "x%d", i);
-    for (int i = 0; i < l->s->n_expr; i++)
-        if (l->s->expr[i] == n)
-            return arena_printf(a, "y%d", i);
+    for (int i = 0; i < s->n_leaf; i++)
+        if (s->leaf[i].node == n)
+            return i;
+    return -1;
+}
+
+static int
+expr_index(const Stmt *s, const Node *n)
+{
+    for (int i = 0; i < s->n_expr; i++)
+        if (s->expr[i] == n)
+            return i;
     die("an operand is neither a leaf nor computed");
 }
 
-static const char *
-result_name(const Loop *l)
-{
-    if (l->s->n_expr == 0)
-        return "x0";
-    return arena_printf(&l->e->mem->scratch, "y%d", l->s->n_expr - 1);
-}
-
-// ---- vector expressions ------------------------------------------------------------------------
+// ---- forms: the C of one operation, #k standing for operand k ------------------------------------
 
 static const char *
-power_text(Arena *a, double p, const char *x)
+power_form(Arena *a, double p)
 {
     if (p == 1.0)
-        return x;
+        return "#0";
     if (p == 2.0)
-        return arena_printf(a, "v_mul(%s, %s)", x, x);
+        return "v_mul(#0, #0)";
     if (p == 0.5)
-        return arena_printf(a, "v_sqrt(%s)", x);
+        return "v_sqrt(#0)";
     if (p == -1.0)
-        return arena_printf(a, "v_div(v_set1(1.0f), %s)", x);
+        return "v_div(v_set1(1.0f), #0)";
     if (p == -0.5)
-        return arena_printf(a, "v_div(v_set1(1.0f), v_sqrt(%s))", x);
-    return arena_printf(a, "v_pow(%s, v_set1(%s))", x, c_float_text(a, p));
+        return "v_div(v_set1(1.0f), v_sqrt(#0))";
+    return arena_printf(a, "v_pow(#0, v_set1(%s))", c_float_text(a, p));
 }
 
 static const char *
-vector_text(const Loop *l, const Node *n)
+vector_form(Arena *a, const Node *n)
 {
-    Arena *a = &l->e->mem->scratch;
-    const char *x = operand(l, n->in[0]);
-    const char *y = n->n_in > 1 ? operand(l, n->in[1]) : "";
-    bool truth = n->type == DT_BOOL;
     switch (n->op) {
-    case OP_NEG: return arena_printf(a, "v_neg(%s)", x);
-    case OP_ABS: return arena_printf(a, "v_abs(%s)", x);
-    case OP_EXP: return arena_printf(a, "v_exp(%s)", x);
-    case OP_LOG: return arena_printf(a, "v_log(%s)", x);
-    case OP_LOG1P: return arena_printf(a, "v_log1p(%s)", x);
-    case OP_SQRT: return arena_printf(a, "v_sqrt(%s)", x);
-    case OP_SIN: return arena_printf(a, "v_sin(%s)", x);
-    case OP_COS: return arena_printf(a, "v_cos(%s)", x);
-    case OP_TANH: return arena_printf(a, "v_tanh(%s)", x);
-    case OP_SIGMOID: return arena_printf(a, "v_sigmoid(%s)", x);
-    case OP_SILU: return arena_printf(a, "v_silu(%s)", x);
-    case OP_SILU_GRAD: return arena_printf(a, "v_silu_grad(%s)", x);
-    case OP_GELU: return arena_printf(a, "v_gelu(%s)", x);
-    case OP_GELU_GRAD: return arena_printf(a, "v_gelu_grad(%s)", x);
-    case OP_RELU: return arena_printf(a, "v_relu(%s)", x);
-    case OP_SOFTPLUS: return arena_printf(a, "v_softplus(%s)", x);
-    case OP_POW: return power_text(a, n->a.p, x);
+    case OP_NEG: return "v_neg(#0)";
+    case OP_ABS: return "v_abs(#0)";
+    case OP_EXP: return "v_exp(#0)";
+    case OP_LOG: return "v_log(#0)";
+    case OP_LOG1P: return "v_log1p(#0)";
+    case OP_SQRT: return "v_sqrt(#0)";
+    case OP_SIN: return "v_sin(#0)";
+    case OP_COS: return "v_cos(#0)";
+    case OP_TANH: return "v_tanh(#0)";
+    case OP_SIGMOID: return "v_sigmoid(#0)";
+    case OP_SILU: return "v_silu(#0)";
+    case OP_SILU_GRAD: return "v_silu_grad(#0)";
+    case OP_GELU: return "v_gelu(#0)";
+    case OP_GELU_GRAD: return "v_gelu_grad(#0)";
+    case OP_RELU: return "v_relu(#0)";
+    case OP_SOFTPLUS: return "v_softplus(#0)";
+    case OP_POW: return power_form(a, n->a.p);
     case OP_CLAMP:
-        return arena_printf(a, "v_min(v_set1(%s), v_max(v_set1(%s), %s))", c_float_text(a, n->a.hi),
-                            c_float_text(a, n->a.lo), x);
-    case OP_SIGN: return arena_printf(a, "v_sign(%s)", x);
-    case OP_ROUND: return arena_printf(a, "v_round(%s)", x);
-    case OP_IS_FINITE: return arena_printf(a, "v_is_finite(%s)", x);
-    case OP_NOT: return arena_printf(a, "vm_andnot(vm_all(1), %s)", x);
+        return arena_printf(a, "v_min(v_set1(%s), v_max(v_set1(%s), #0))",
+                            c_float_text(a, n->a.hi), c_float_text(a, n->a.lo));
+    case OP_SIGN: return "v_sign(#0)";
+    case OP_ROUND: return "v_round(#0)";
+    case OP_IS_FINITE: return "v_is_finite(#0)";
+    case OP_NOT: return "vm_andnot(vm_all(1), #0)";
     case OP_TO_F32:
-        if (n->in[0]->type == DT_F32)
-            return x;
-        return arena_printf(a, "v_blend(%s, v_set1(1.0f), v_zero())", x);
-    case OP_ADD: return arena_printf(a, "v_add(%s, %s)", x, y);
-    case OP_SUB: return arena_printf(a, "v_sub(%s, %s)", x, y);
-    case OP_MUL: return arena_printf(a, "v_mul(%s, %s)", x, y);
-    case OP_ZMUL:
-        return arena_printf(a, "v_blend(v_eq(%s, v_zero()), v_zero(), v_mul(%s, %s))", x, x, y);
-    case OP_DIV: return arena_printf(a, "v_div(%s, %s)", x, y);
-    case OP_MAX2: return arena_printf(a, "v_blend(v_gt(%s, %s), %s, %s)", y, x, y, x);
-    case OP_MIN2: return arena_printf(a, "v_blend(v_lt(%s, %s), %s, %s)", y, x, y, x);
-    case OP_EQ: return arena_printf(a, "v_eq(%s, %s)", x, y);
-    case OP_NE: return arena_printf(a, "v_ne(%s, %s)", x, y);
-    case OP_LT: return arena_printf(a, "v_lt(%s, %s)", x, y);
-    case OP_LE: return arena_printf(a, "v_le(%s, %s)", x, y);
-    case OP_AND: return arena_printf(a, "vm_and(%s, %s)", x, y);
-    case OP_OR: return arena_printf(a, "vm_or(%s, %s)", x, y);
-    case OP_SELECT: {
-        const char *z = operand(l, n->in[2]);
-        if (truth)
-            return arena_printf(a, "vm_or(vm_and(%s, %s), vm_andnot(%s, %s))", x, y, z, x);
-        return arena_printf(a, "v_blend(%s, %s, %s)", x, y, z);
-    }
+        return n->in[0]->type == DT_F32 ? "#0" : "v_blend(#0, v_set1(1.0f), v_zero())";
+    case OP_ADD: return "v_add(#0, #1)";
+    case OP_SUB: return "v_sub(#0, #1)";
+    case OP_MUL: return "v_mul(#0, #1)";
+    case OP_ZMUL: return "v_blend(v_eq(#0, v_zero()), v_zero(), v_mul(#0, #1))";
+    case OP_DIV: return "v_div(#0, #1)";
+    case OP_MAX2: return "v_blend(v_gt(#1, #0), #1, #0)";
+    case OP_MIN2: return "v_blend(v_lt(#1, #0), #1, #0)";
+    case OP_EQ: return "v_eq(#0, #1)";
+    case OP_NE: return "v_ne(#0, #1)";
+    case OP_LT: return "v_lt(#0, #1)";
+    case OP_LE: return "v_le(#0, #1)";
+    case OP_AND: return "vm_and(#0, #1)";
+    case OP_OR: return "vm_or(#0, #1)";
+    case OP_SELECT:
+        return n->type == DT_BOOL ? "vm_or(vm_and(#0, #1), vm_andnot(#2, #0))"
+                                  : "v_blend(#0, #1, #2)";
     default: die("%s has no vector form", op_info[n->op].name);
     }
 }
 
-// ---- scalar expressions ------------------------------------------------------------------------
-
-static const char *
-lane_text(Arena *a, const char *f, const char *x)
-{
-    return arena_printf(a, "K_LANE(%s, %s)", f, x);
-}
-
 // Floats on scalars use one lane of the vector functions, so that both forms agree.
 static const char *
-scalar_float_text(const Loop *l, const Node *n, const char *x, const char *y)
+float_form(Arena *a, const Node *n)
 {
-    Arena *a = &l->e->mem->scratch;
     switch (n->op) {
-    case OP_ABS: return arena_printf(a, "fabsf(%s)", x);
-    case OP_EXP: return lane_text(a, "v_exp", x);
-    case OP_LOG: return lane_text(a, "v_log", x);
-    case OP_LOG1P: return lane_text(a, "v_log1p", x);
-    case OP_SQRT: return arena_printf(a, "sqrtf(%s)", x);
-    case OP_SIN: return arena_printf(a, "sinf(%s)", x);
-    case OP_COS: return arena_printf(a, "cosf(%s)", x);
-    case OP_TANH: return lane_text(a, "v_tanh", x);
-    case OP_SIGMOID: return lane_text(a, "v_sigmoid", x);
-    case OP_SILU: return lane_text(a, "v_silu", x);
-    case OP_SILU_GRAD: return lane_text(a, "v_silu_grad", x);
-    case OP_GELU: return lane_text(a, "v_gelu", x);
-    case OP_GELU_GRAD: return lane_text(a, "v_gelu_grad", x);
-    case OP_RELU: return arena_printf(a, "(%s > 0.0f ? %s : 0.0f)", x, x);
-    case OP_SOFTPLUS: return lane_text(a, "v_softplus", x);
-    case OP_POW: return arena_printf(a, "powf(%s, %s)", x, c_float_text(a, n->a.p));
+    case OP_NEG: return "-(#0)";
+    case OP_ABS: return "fabsf(#0)";
+    case OP_EXP: return "K_LANE(v_exp, #0)";
+    case OP_LOG: return "K_LANE(v_log, #0)";
+    case OP_LOG1P: return "K_LANE(v_log1p, #0)";
+    case OP_SQRT: return "sqrtf(#0)";
+    case OP_SIN: return "sinf(#0)";
+    case OP_COS: return "cosf(#0)";
+    case OP_TANH: return "K_LANE(v_tanh, #0)";
+    case OP_SIGMOID: return "K_LANE(v_sigmoid, #0)";
+    case OP_SILU: return "K_LANE(v_silu, #0)";
+    case OP_SILU_GRAD: return "K_LANE(v_silu_grad, #0)";
+    case OP_GELU: return "K_LANE(v_gelu, #0)";
+    case OP_GELU_GRAD: return "K_LANE(v_gelu_grad, #0)";
+    case OP_RELU: return "(#0 > 0.0f ? #0 : 0.0f)";
+    case OP_SOFTPLUS: return "K_LANE(v_softplus, #0)";
+    case OP_POW: return arena_printf(a, "powf(#0, %s)", c_float_text(a, n->a.p));
     case OP_CLAMP: {
         const char *lo = c_float_text(a, n->a.lo), *hi = c_float_text(a, n->a.hi);
-        return arena_printf(a, "(%s < %s ? %s : %s > %s ? %s : %s)", x, lo, lo, x, hi, hi, x);
+        return arena_printf(a, "(#0 < %s ? %s : #0 > %s ? %s : #0)", lo, lo, hi, hi);
     }
-    case OP_SIGN: return arena_printf(a, "(float)((%s > 0.0f) - (%s < 0.0f))", x, x);
-    case OP_ROUND: return arena_printf(a, "rintf(%s)", x);
-    case OP_ADD: return arena_printf(a, "%s + %s", x, y);
-    case OP_SUB: return arena_printf(a, "%s - %s", x, y);
-    case OP_MUL: return arena_printf(a, "%s * %s", x, y);
-    case OP_ZMUL: return arena_printf(a, "(%s == 0.0f ? 0.0f : %s * %s)", x, x, y);
-    case OP_FLOORDIV: return arena_printf(a, "floorf(%s / %s)", x, y);
-    case OP_MOD: return arena_printf(a, "k_fmodf(%s, %s)", x, y);
+    case OP_SIGN: return "(float)((#0 > 0.0f) - (#0 < 0.0f))";
+    case OP_ROUND: return "rintf(#0)";
+    case OP_ADD: return "(#0 + #1)";
+    case OP_SUB: return "(#0 - #1)";
+    case OP_MUL: return "(#0 * #1)";
+    case OP_ZMUL: return "(#0 == 0.0f ? 0.0f : #0 * #1)";
+    case OP_DIV: return "(#0 / #1)";
+    case OP_MAX2: return "(#1 > #0 ? #1 : #0)";
+    case OP_MIN2: return "(#1 < #0 ? #1 : #0)";
+    case OP_FLOORDIV: return "floorf(#0 / #1)";
+    case OP_MOD: return "k_fmodf(#0, #1)";
     default: die("%s has no scalar form", op_info[n->op].name);
     }
 }
 
 static const char *
-bounds_name(const Loop *l, const Node *n)
+integer_form(Arena *a, const Node *n)
 {
-    return arena_printf(&l->e->mem->scratch, "bounds_%s", operand(l, n));
+    switch (n->op) {
+    case OP_NEG: return "k_isub(0, #0)";
+    case OP_ABS: return "(#0 < 0 ? k_isub(0, #0) : #0)";
+    case OP_SIGN: return "(int64_t)((#0 > 0) - (#0 < 0))";
+    case OP_CLAMP:
+        return arena_printf(a, "k_imin(k_imax(#0, %lld), %lld)", (long long)n->a.lo,
+                            (long long)n->a.hi);
+    case OP_ADD: return "k_iadd(#0, #1)";
+    case OP_SUB: return "k_isub(#0, #1)";
+    case OP_MUL: return "k_imul(#0, #1)";
+    case OP_FLOORDIV: return "k_floordiv(#0, #1)";
+    case OP_MOD: return "k_mod(#0, #1)";
+    case OP_MAX2: return "k_imax(#0, #1)";
+    case OP_MIN2: return "k_imin(#0, #1)";
+    default: die("%s has no integer form", op_info[n->op].name);
+    }
 }
 
 static const char *
-scalar_text(const Loop *l, const Node *n)
+scalar_form(Arena *a, const Stmt *s, const Node *n)
 {
-    Arena *a = &l->e->mem->scratch;
-    const char *x = operand(l, n->in[0]);
-    const char *y = n->n_in > 1 ? operand(l, n->in[1]) : "";
-    bool integer = n->type == DT_I64;
     switch (n->op) {
-    case OP_NEG: return arena_printf(a, integer ? "k_isub(0, %s)" : "-%s", x);
-    case OP_IS_FINITE: return arena_printf(a, "isfinite(%s) != 0", x);
-    case OP_NOT: return arena_printf(a, "!%s", x);
-    case OP_TO_F32: return arena_printf(a, "(float)%s", x);
-    case OP_TO_I64:
-        return n->in[0]->type == DT_F32 ? arena_printf(a, "k_to_i64(%s)", x) : x;
-    case OP_DIV: return arena_printf(a, "%s / %s", x, y);
-    case OP_EQ: return arena_printf(a, "%s == %s", x, y);
-    case OP_NE: return arena_printf(a, "%s != %s", x, y);
-    case OP_LT: return arena_printf(a, "%s < %s", x, y);
-    case OP_LE: return arena_printf(a, "%s <= %s", x, y);
-    case OP_AND: return arena_printf(a, "%s && %s", x, y);
-    case OP_OR: return arena_printf(a, "%s || %s", x, y);
-    case OP_SELECT: return arena_printf(a, "%s ? %s : %s", x, y, operand(l, n->in[2]));
-    case OP_MAX2: return arena_printf(a, "%s > %s ? %s : %s", y, x, y, x);
-    case OP_MIN2: return arena_printf(a, "%s < %s ? %s : %s", y, x, y, x);
+    case OP_IS_FINITE: return "(isfinite(#0) != 0)";
+    case OP_NOT: return "!(#0)";
+    case OP_TO_F32: return "(float)(#0)";
+    case OP_TO_I64: return n->in[0]->type == DT_F32 ? "k_to_i64(#0)" : "(int64_t)(#0)";
+    case OP_EQ: return "(#0 == #1)";
+    case OP_NE: return "(#0 != #1)";
+    case OP_LT: return "(#0 < #1)";
+    case OP_LE: return "(#0 <= #1)";
+    case OP_AND: return "(#0 && #1)";
+    case OP_OR: return "(#0 || #1)";
+    case OP_SELECT: return "(#0 ? #1 : #2)";
     case OP_BUCKETIZE:
-        return arena_printf(a, "k_bucketize((double)%s, %s, %d)", x, bounds_name(l, n),
+        return arena_printf(a, "k_bucketize((double)(#0), bounds_%d, %d)", expr_index(s, n),
                             (int)n->a.data->n);
-    default: break;
-    }
-    if (!integer)
-        return scalar_float_text(l, n, x, y);
-    switch (n->op) {
-    case OP_ABS: return arena_printf(a, "(%s < 0 ? k_isub(0, %s) : %s)", x, x, x);
-    case OP_SIGN: return arena_printf(a, "(int64_t)(%s > 0) - (%s < 0)", x, x);
-    case OP_CLAMP: {
-        const char *lo = arena_printf(a, "%lld", (long long)n->a.lo);
-        const char *hi = arena_printf(a, "%lld", (long long)n->a.hi);
-        return arena_printf(a, "(%s < %s ? %s : %s > %s ? %s : %s)", x, lo, lo, x, hi, hi, x);
-    }
-    case OP_ADD: return arena_printf(a, "k_iadd(%s, %s)", x, y);
-    case OP_SUB: return arena_printf(a, "k_isub(%s, %s)", x, y);
-    case OP_MUL: return arena_printf(a, "k_imul(%s, %s)", x, y);
-    case OP_FLOORDIV: return arena_printf(a, "k_floordiv(%s, %s)", x, y);
-    case OP_MOD: return arena_printf(a, "k_mod(%s, %s)", x, y);
-    default: die("%s has no integer form", op_info[n->op].name);
+    default: return n->type == DT_I64 ? integer_form(a, n) : float_form(a, n);
     }
 }
 
@@ -256,34 +237,19 @@ scalar_type(DType t)
     return t == DT_F32 ? "float" : t == DT_I64 ? "int64_t" : "int";
 }
 
-// ---- leaves ------------------------------------------------------------------------------------
+static const char *
+form_of(const Loop *l, const Node *n)
+{
+    Arena *a = &l->e->mem->scratch;
+    return l->s->vector ? vector_form(a, n) : scalar_form(a, l->s, n);
+}
+
+// ---- values --------------------------------------------------------------------------------------
 
 static DType
 leaf_type(const Leaf *l)
 {
     return l->node ? l->node->type : l->view.buf->type;
-}
-
-static void
-put_literal(Loop *l, int i)
-{
-    const Node *n = l->s->leaf[i].node;
-    const Const *c = n->a.data;
-    Arena *a = &l->e->mem->scratch;
-    const char *v;
-    if (n->type == DT_F32)
-        v = c_float_text(a, c->f ? c->f[0] : (double)c->i[0]);
-    else if (c->i && c->i[0] == INT64_MIN)
-        v = "INT64_MIN";
-    else
-        v = arena_printf(a, "%lld", (long long)(c->i ? c->i[0] : (int64_t)c->f[0]));
-    line(l, "");
-    if (!l->s->vector)
-        put(l->e, "const %s x%d = %s;\n", scalar_type(n->type), i, v);
-    else if (n->type == DT_F32)
-        put(l->e, "const v_f32 x%d = v_set1(%s);\n", i, v);
-    else
-        put(l->e, "const v_mask x%d = vm_all(%s);\n", i, v);
 }
 
 static int64_t
@@ -292,68 +258,167 @@ last_step(const Loop *l, const View *v)
     return v->stride[l->rank - 1];
 }
 
-// Reads leaf i: one element for all lanes, or a vector from column c on.
+static void
+put_literal(Loop *l, const Node *n)
+{
+    const Const *c = n->a.data;
+    Arena *a = &l->e->mem->scratch;
+    int64_t i = c->i ? c->i[0] : (int64_t)c->f[0];
+    if (n->type == DT_F32) {
+        const char *v = c_float_text(a, c->f ? c->f[0] : (double)c->i[0]);
+        put(l->e, l->s->vector ? "v_set1(%s)" : "%s", v);
+    } else if (l->s->vector) {
+        put(l->e, "vm_all(%d)", (int)i);
+    } else if (n->type == DT_I64 && i >= INT32_MIN && i <= INT32_MAX) {
+        put(l->e, "%$", i);
+    } else {
+        put(l->e, i == INT64_MIN ? "INT64_MIN" : "%D", i);
+    }
+}
+
+// Reads leaf i: a scalar, one element for all lanes, or a vector from column c on.
 static void
 put_leaf(Loop *l, int i)
 {
     const View *v = &l->leaf[i];
     bool truth = leaf_type(&l->s->leaf[i]) == DT_BOOL;
-    line(l, "");
+    if (is_literal(&l->s->leaf[i])) {
+        put_literal(l, l->s->leaf[i].node);
+        return;
+    }
     if (!l->s->vector) {
-        put(l->e, "const %s x%d = ", scalar_type(leaf_type(&l->s->leaf[i])), i);
         put_at(l->e, v, l->index, true);
-        put(l->e, ";\n");
         return;
     }
     bool row = last_step(l, v) == 1;
-    put(l->e, "const %s x%d = %s(", truth ? "v_mask" : "v_f32", i,
+    put(l->e, "%s(",
         truth ? (row ? "vm_bytes" : "vm_all") : (row ? "v_load_n" : "v_set1"));
     put_at(l->e, v, l->index, !row);
-    put(l->e, row ? ", n);\n" : ");\n");
+    put(l->e, row ? ", n)" : ")");
 }
 
 static void
-put_expr(Loop *l)
+put_operand(Loop *l, const Node *n);
+
+static void
+put_expr(Loop *l, const Node *n)
+{
+    for (const char *f = form_of(l, n); *f; f++) {
+        if (*f == '#')
+            put_operand(l, n->in[*++f - '0']);
+        else
+            put(l->e, *f == '%' ? "%%" : arena_printf(&l->e->mem->scratch, "%c", *f));
+    }
+}
+
+static void
+put_operand(Loop *l, const Node *n)
+{
+    int i = leaf_index(l->s, n);
+    if (i >= 0) {
+        if (l->leaf_named[i])
+            put(l->e, "x%d", i);
+        else
+            put_leaf(l, i);
+        return;
+    }
+    i = expr_index(l->s, n);
+    if (l->expr_named[i])
+        put(l->e, "y%d", i);
+    else
+        put_expr(l, n);
+}
+
+static void
+put_result(Loop *l)
+{
+    int last = l->s->n_expr - 1;
+    if (last >= 0 && l->expr_named[last])
+        put(l->e, "y%d", last);
+    else if (last >= 0)
+        put_expr(l, l->s->expr[last]);
+    else if (l->leaf_named[0])
+        put(l->e, "x0");
+    else
+        put_leaf(l, 0);
+}
+
+static void
+declare_leaf(Loop *l, int i)
+{
+    DType type = leaf_type(&l->s->leaf[i]);
+    declare(l);
+    const char *name = !l->s->vector       ? scalar_type(type)
+                       : type == DT_BOOL ? "v_mask"
+                                           : "v_f32";
+    put(l->e, "const %s x%d = ", name, i);
+    put_leaf(l, i);
+    put(l->e, ";\n");
+}
+
+// The variables of a loop body: leaves that stay along the last axis, or those that move.
+static void
+declare_leaves(Loop *l, bool moving)
+{
+    for (int i = 0; i < l->s->n_leaf; i++)
+        if (l->leaf_named[i] && (last_step(l, &l->leaf[i]) != 0) == moving)
+            declare_leaf(l, i);
+}
+
+static void
+declare_values(Loop *l)
 {
     for (int i = 0; i < l->s->n_expr; i++) {
         const Node *n = l->s->expr[i];
+        if (!l->expr_named[i])
+            continue;
         const char *type = scalar_type(n->type);
         if (l->s->vector)
             type = n->type == DT_F32 ? "v_f32" : "v_mask";
-        line(l, "");
-        put(l->e, "const %s y%d = %s;\n", type, i,
-            l->s->vector ? vector_text(l, n) : scalar_text(l, n));
+        declare(l);
+        put(l->e, "const %s y%d = ", type, i);
+        put_expr(l, n);
+        put(l->e, ";\n");
     }
 }
 
-// Leaves that stay the same along the last axis are read before the vectors of a row.
+enum { NESTED_MOST = 6 }; // operations in one expression
+
+// What is used twice, grows too long, or stays along a row of vectors gets a variable.
 static void
-put_fixed_leaves(Loop *l, bool literals)
+choose_names(Loop *l, bool name_result)
 {
-    for (int i = 0; i < l->s->n_leaf; i++) {
-        if (is_literal(&l->s->leaf[i])) {
-            if (literals)
-                put_literal(l, i);
-        } else if (last_step(l, &l->leaf[i]) == 0) {
-            put_leaf(l, i);
-        }
+    const Stmt *s = l->s;
+    Arena *a = &l->e->mem->scratch;
+    int *leaf_uses = arena_array(a, int, s->n_leaf), *uses = arena_array(a, int, s->n_expr + 1);
+    int *weight = arena_array(a, int, s->n_expr + 1);
+    l->leaf_named = arena_array(a, bool, s->n_leaf);
+    l->expr_named = arena_array(a, bool, s->n_expr + 1);
+    for (int i = 0; i < s->n_expr; i++)
+        for (const char *f = form_of(l, s->expr[i]); *f; f++)
+            if (*f == '#') {
+                const Node *n = s->expr[i]->in[*++f - '0'];
+                int k = leaf_index(s, n);
+                if (k >= 0)
+                    leaf_uses[k]++;
+                else
+                    uses[expr_index(s, n)]++;
+            }
+    for (int i = 0; i < s->n_leaf; i++) {
+        bool fixed = s->vector && last_step(l, &l->leaf[i]) == 0;
+        l->leaf_named[i] = !is_literal(&s->leaf[i]) && (fixed || leaf_uses[i] > 1);
     }
-}
-
-static void
-put_moving_leaves(Loop *l)
-{
-    for (int i = 0; i < l->s->n_leaf; i++)
-        if (!is_literal(&l->s->leaf[i]) && last_step(l, &l->leaf[i]) != 0)
-            put_leaf(l, i);
-}
-
-static void
-put_literals(Loop *l)
-{
-    for (int i = 0; i < l->s->n_leaf; i++)
-        if (is_literal(&l->s->leaf[i]))
-            put_literal(l, i);
+    for (int i = 0; i < s->n_expr; i++) {
+        const Node *n = s->expr[i];
+        weight[i] = 1;
+        for (int k = 0; k < n->n_in; k++)
+            if (leaf_index(s, n->in[k]) < 0 && !l->expr_named[expr_index(s, n->in[k])])
+                weight[i] += weight[expr_index(s, n->in[k])];
+        bool last = i == s->n_expr - 1;
+        l->expr_named[i] = uses[i] > 1 || weight[i] > NESTED_MOST || (last && name_result);
+    }
+    if (s->n_expr == 0 && name_result && !is_literal(&s->leaf[0]))
+        l->leaf_named[0] = true;
 }
 
 // ---- elementwise -------------------------------------------------------------------------------
@@ -379,10 +444,10 @@ vector_elements(Loop *l)
 {
     for (int k = 0; k + 1 < l->rank; k++)
         open_axis(l, k);
-    put_fixed_leaves(l, false);
+    declare_leaves(l, false);
     open_vectors(l);
-    put_moving_leaves(l);
-    put_expr(l);
+    declare_leaves(l, true);
+    declare_values(l);
     bool truth = l->out.buf->type == DT_BOOL;
     line(l, truth ? "vm_store_n(" : "v_store_n(");
     put_at(l->e, &l->out, l->index, false);
@@ -390,9 +455,11 @@ vector_elements(Loop *l)
     if (l->s->add) {
         put(l->e, "v_add(v_load_n(");
         put_at(l->e, &l->out, l->index, false);
-        put(l->e, ", n), %s)", result_name(l));
+        put(l->e, ", n), ");
+        put_result(l);
+        put(l->e, ")");
     } else {
-        put(l->e, "%s", result_name(l));
+        put_result(l);
     }
     put(l->e, ");\n");
     close_vectors(l);
@@ -403,15 +470,14 @@ scalar_elements(Loop *l)
 {
     for (int k = 0; k < l->rank; k++)
         open_axis(l, k);
-    put_moving_leaves(l);
-    for (int i = 0; i < l->s->n_leaf; i++)
-        if (!is_literal(&l->s->leaf[i]) && last_step(l, &l->leaf[i]) == 0)
-            put_leaf(l, i);
-    put_expr(l);
+    declare_leaves(l, true);
+    declare_leaves(l, false);
+    declare_values(l);
     line(l, "");
     put_at(l->e, &l->out, l->index, true);
-    const char *cast = l->out.buf->type == DT_BOOL ? "(uint8_t)" : "";
-    put(l->e, " %s %s(%s);\n", l->s->add ? "+=" : "=", cast, result_name(l));
+    put(l->e, " %s %s", l->s->add ? "+=" : "=", l->out.buf->type == DT_BOOL ? "(uint8_t)" : "");
+    put_result(l);
+    put(l->e, ";\n");
 }
 
 // ---- reductions --------------------------------------------------------------------------------
@@ -438,19 +504,20 @@ reduce_rows(Loop *l)
     for (int k = 0; k < l->rank; k++)
         if (!l->axes[k])
             open_axis(l, k);
-    line(l, "");
+    declare(l);
     put(l->e, "v_f32 r = %s;\n", neutral(n));
     int depth = l->depth;
     for (int k = 0; k + 1 < l->rank; k++)
         if (l->axes[k])
             open_axis(l, k);
-    put_fixed_leaves(l, false);
+    declare_leaves(l, false);
     open_vectors(l);
-    put_moving_leaves(l);
-    put_expr(l);
+    declare_leaves(l, true);
+    declare_values(l);
     line(l, "");
-    put(l->e, "r = %s(v_blend(vm_first(n), %s, %s), r);\n", combine_name(n), result_name(l),
-        neutral(n));
+    put(l->e, "r = %s(v_blend(vm_first(n), ", combine_name(n));
+    put_result(l);
+    put(l->e, ", %s), r);\n", neutral(n));
     close_vectors(l);
     close_to(l, depth);
     line(l, "");
@@ -482,11 +549,13 @@ reduce_columns(Loop *l)
     for (int k = 0; k + 1 < l->rank; k++)
         if (l->axes[k])
             open_axis(l, k);
-    put_fixed_leaves(l, false);
-    put_moving_leaves(l);
-    put_expr(l);
+    declare_leaves(l, false);
+    declare_leaves(l, true);
+    declare_values(l);
     line(l, "");
-    put(l->e, "r = %s(r, %s);\n", combine_name(n), result_name(l));
+    put(l->e, "r = %s(r, ", combine_name(n));
+    put_result(l);
+    put(l->e, ");\n");
     close_to(l, depth);
     line(l, "v_store_n(");
     put_at(l->e, &l->out, l->index, false);
@@ -507,18 +576,24 @@ scalar_start(const Node *n)
     }
 }
 
+static bool
+step_repeats(const Node *n)
+{
+    return n->op == OP_MAX || n->op == OP_MIN || n->op == OP_ARGMAX;
+}
+
+// The step of a reduction, # standing for the value.
 static const char *
-scalar_step(Arena *a, const Node *n, const char *y)
+scalar_step(const Node *n)
 {
     switch (n->op) {
-    case OP_SUM:
-        return arena_printf(a, n->type == DT_I64 ? "r = k_iadd(r, %s)" : "r += %s", y);
-    case OP_COUNT_TRUE: return arena_printf(a, "r += %s", y);
-    case OP_ANY: return arena_printf(a, "r |= %s", y);
-    case OP_ALL: return arena_printf(a, "r &= %s", y);
-    case OP_MAX: return arena_printf(a, "r = %s > r ? %s : r", y, y);
-    case OP_MIN: return arena_printf(a, "r = %s < r ? %s : r", y, y);
-    default: return arena_printf(a, "best = %s > r ? place : best, r = %s > r ? %s : r, place++", y, y, y);
+    case OP_SUM: return n->type == DT_I64 ? "r = k_iadd(r, #)" : "r += #";
+    case OP_COUNT_TRUE: return "r += #";
+    case OP_ANY: return "r |= #";
+    case OP_ALL: return "r &= #";
+    case OP_MAX: return "r = # > r ? # : r";
+    case OP_MIN: return "r = # < r ? # : r";
+    default: return "best = # > r ? place : best, r = # > r ? # : r, place++";
     }
 }
 
@@ -531,7 +606,7 @@ reduce_scalars(Loop *l)
     for (int k = 0; k < l->rank; k++)
         if (!l->axes[k])
             open_axis(l, k);
-    line(l, "");
+    declare(l);
     put(l->e, "%s r = %s;\n", scalar_type(n->op == OP_COUNT_TRUE ? DT_I64 : in), scalar_start(n));
     if (argmax)
         line(l, "int64_t best = 0, place = 0;\n");
@@ -539,12 +614,17 @@ reduce_scalars(Loop *l)
     for (int k = 0; k < l->rank; k++)
         if (l->axes[k])
             open_axis(l, k);
-    for (int i = 0; i < l->s->n_leaf; i++)
-        if (!is_literal(&l->s->leaf[i]))
-            put_leaf(l, i);
-    put_expr(l);
+    declare_leaves(l, true);
+    declare_leaves(l, false);
+    declare_values(l);
     line(l, "");
-    put(l->e, "%s;\n", scalar_step(&l->e->mem->scratch, n, result_name(l)));
+    for (const char *f = scalar_step(n); *f; f++) {
+        if (*f == '#')
+            put_result(l);
+        else
+            put(l->e, "%s", arena_printf(&l->e->mem->scratch, "%c", *f));
+    }
+    put(l->e, ";\n");
     close_to(l, depth);
     line(l, "");
     put_at(l->e, &l->out, l->index, true);
@@ -600,23 +680,49 @@ copy_rows(Emit *e, const Loop *l)
     return true;
 }
 
+static void
+put_bounds(Loop *l)
+{
+    for (int i = 0; i < l->s->n_expr; i++) {
+        const Node *n = l->s->expr[i];
+        if (n->op != OP_BUCKETIZE)
+            continue;
+        const Const *c = n->a.data;
+        declare(l);
+        put(l->e, "static const double bounds_%d[] = {", i);
+        for (int64_t k = 0; k < c->n; k++)
+            put(l->e, "%s%g", k ? ", " : "", c->f ? c->f[k] : (double)c->i[k]);
+        put(l->e, "%s};\n", c->n ? "" : "0");
+    }
+}
+
+// The loop stands in braces of its own where it declares something outside of its loops.
+static void
+finish_block(Loop *l)
+{
+    Text body = l->e->text;
+    l->e->text = (Text){0};
+    if (l->declared) {
+        put(l->e, "{\n%s}\n", body.v);
+        return;
+    }
+    for (const char *at = body.v; *at;) {
+        size_t n = strcspn(at, "\n") + 1;
+        text_add_bytes(&l->e->mem->scratch, &l->e->text, at + 4, n - 4);
+        at += n;
+    }
+}
+
 void
 emit_loop(Emit *e, const Stmt *s)
 {
     Loop l = loop_make(e, s);
     if (copy_rows(e, &l))
         return;
-    put(e, "{\n");
-    for (int i = 0; i < s->n_expr; i++) {
-        const Node *n = s->expr[i];
-        if (n->op != OP_BUCKETIZE)
-            continue;
-        put(e, "    static const double %s[] = {", bounds_name(&l, n));
-        for (int64_t k = 0; k < n->a.data->n; k++)
-            put(e, "%s%g", k ? ", " : "", n->a.data->f ? n->a.data->f[k] : (double)n->a.data->i[k]);
-        put(e, "%s};\n", n->a.data->n ? "" : "0");
-    }
-    put_literals(&l);
+    Text before = e->text;
+    e->text = (Text){0};
+    choose_names(&l, s->reduce && !s->vector && step_repeats(s->node));
+    put_bounds(&l);
     bool rows = s->reduce && l.axes[l.rank - 1];
     if (!s->reduce && s->vector)
         vector_elements(&l);
@@ -629,5 +735,10 @@ emit_loop(Emit *e, const Stmt *s)
     else
         reduce_columns(&l);
     close_to(&l, 1);
-    put(e, "}\n");
+    finish_block(&l);
+    if (before.n) {
+        Text block = e->text;
+        e->text = before;
+        text_add_bytes(&e->mem->scratch, &e->text, block.v, (size_t)block.n);
+    }
 }

@@ -48,6 +48,7 @@ module_sizes(const Tiles *t, const Schema *s)
                                         .length = s->domains[i].max_len};
     return (pcvr_module){
         .actions = (int32_t)shape_size(t->g->logits->shape),
+        .default_chunk = t->chunk,
         .n_params = t->g->n_params,
         .n_stores = t->stores.n,
         .params = params,

@@ -293,6 +293,16 @@ put_end(Emit *e, const Stmt *s)
 
 enum { WIDTH = 90 };
 
+// Between two arguments or declarations, after an assignment, before a branch of a condition.
+static bool
+can_break(const char *line, size_t cut)
+{
+    if (line[cut - 1] != ' ')
+        return false;
+    char before = line[cut - 2], after = line[cut];
+    return before == ',' || before == ';' || before == '=' || after == '?' || after == ':';
+}
+
 static void
 print_line(Arena *a, Text *out, const char *line, size_t n, int indent)
 {
@@ -304,7 +314,7 @@ print_line(Arena *a, Text *out, const char *line, size_t n, int indent)
     int more = indent + 8;
     while ((size_t)indent + n > WIDTH && line[0] != '/' && line[0] != '#') {
         size_t cut = WIDTH - (size_t)indent;
-        while (cut > 20 && !(line[cut - 1] == ' ' && (line[cut - 2] == ',' || line[cut - 2] == ';')))
+        while (cut > 20 && !can_break(line, cut))
             cut--;
         if (cut <= 20)
             break;

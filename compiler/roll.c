@@ -132,11 +132,13 @@ fill(Arena *a, const Roll *r, const Piece *p, int first)
         if (*s != HOLE)
             break;
         s++;
-        if (r)
-            add_number(a, &t, column_text(a, r, &r->col[first + c]));
-        else
-            add_number(a, &t, arena_printf(a, "%lld", (long long)p->arg[c]));
+        const char *number = r ? column_text(a, r, &r->col[first + c])
+                               : arena_printf(a, "%lld", (long long)p->arg[c]);
         c++;
+        if (!strcmp(number, "0") && t.n > 0 && t.v[t.n - 1] == '[' && !strncmp(s, " + ", 3))
+            s += 3;
+        else
+            add_number(a, &t, number);
     }
     return t.v;
 }

@@ -73,6 +73,19 @@ k_imul(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
+// The larger and the smaller.
+static inline int64_t
+k_imax(int64_t a, int64_t b)
+{
+    return b > a ? b : a;
+}
+
+static inline int64_t
+k_imin(int64_t a, int64_t b)
+{
+    return b < a ? b : a;
+}
+
 // Floors; 0 for a divisor of 0.
 static inline int64_t
 k_floordiv(int64_t a, int64_t b)
