@@ -345,10 +345,11 @@ rc_dualq_fields(RandomModel *r, json_t *c, RmFields *own)
     rm_label(r, n == 0, "no pair feature");
     bool split = rm_one_in(r, 2);
     rc_int(c, "user_emb_dim", split ? 3 : 64);
-    rc_int(c, "user_seq_block_dim", 2);
-    rc_int(c, "user_seq_num", 3);
+    int64_t width = rm_int(r, 1, 2), blocks = rm_int(r, 2, 3);
+    rc_int(c, "user_seq_block_dim", width);
+    rc_int(c, "user_seq_num", blocks);
     if (split) {
-        rm_field(&r->user_dense, 87, 0, 6);
+        rm_field(&r->user_dense, 87, 0, width * blocks);
         rm_field(&r->user_dense, 61, 0, 3);
         rm_field(&r->user_dense, semantic[rm_int(r, 0, 6)], 0, rm_int(r, 1, 2));
     } else if (rm_one_in(r, 2)) {

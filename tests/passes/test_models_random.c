@@ -306,6 +306,106 @@ check_model(const char *model)
     assert_true(only || refused * 4 <= n);
 }
 
+// ---- what must have been taken ---------------------------------------------------------------------------
+
+// Branches that no single field tells, by model; "*" for all seven.
+static const struct {
+    const char *model, *labels[16];
+} wanted[] = {
+    {"*", {"one domain", "several domains", "max_len 1", "no user dense", "no item dense",
+           "dense on both sides", "length above top_k", "length up to top_k",
+           "domain without a feature"}},
+    {"baseline", {"longer above top_k", "longer up to top_k, causal", "empty group map",
+                  "empty group", "token count differs from the groups",
+                  "odd head width under RoPE"}},
+    {"dualq", {"longer above top_k", "pair by softmax", "pair by share", "no pair feature",
+               "user dense split", "user dense whole", "fid 129 in two tokens", "fid 129 whole",
+               "domains interleaved", "ratio views", "odd head width under RoPE"}},
+    {"interformer", {"empty group", "empty group map", "token count differs from the groups",
+                     "heads lowered"}},
+    {"onetrans", {"empty group", "empty group map", "token count differs from the groups",
+                  "heads lowered", "no domain"}},
+    {"queryformer", {"empty group", "empty group map", "token count differs from the groups",
+                     "heads lowered"}},
+    {"symbiosis", {"empty group", "empty group map", "heads lowered", "no domain", "memory uniform",
+                   "memory stratified", "memory by quality", "memory of v2"}},
+    {"tokenformer", {"heads lowered", "no domain"}},
+};
+
+static int
+missing(const char *model, const char *what, const char *value)
+{
+    char text[512];
+    snprintf(text, sizeof text, "%s %s%s%s", model, what, *value ? " = " : "", value);
+    if (is_seen(text))
+        return 0;
+    printf("never taken: %s\n", text);
+    return 1;
+}
+
+static bool
+has_two_values(const char *model, const char *name)
+{
+    char start[256];
+    int n = 0;
+    snprintf(start, sizeof start, "%s %s = ", model, name);
+    for (int k = 0; k < seen.n; k++)
+        n += strncmp(seen.text[k], start, strlen(start)) == 0;
+    return n > 1;
+}
+
+// Both values of a switch, every word of a list, two values of anything else.
+static int
+missing_values(const char *model, const Decl *d)
+{
+    char word[256];
+    int n = 0;
+    if (d->type->kind == AST_TYPE && strcmp(d->type->text, "bool") == 0)
+        return missing(model, d->name, "true") + missing(model, d->name, "false");
+    if (d->allowed && d->allowed->kind == AST_LIST) {
+        for (int k = 0; k < d->allowed->n; k++) {
+            snprintf(word, sizeof word, "\"%s\"", d->allowed->kids[k]->text);
+            n += missing(model, d->name, word);
+        }
+        return n;
+    }
+    if (has_two_values(model, d->name))
+        return 0;
+    printf("one value only: %s %s\n", model, d->name);
+    return 1;
+}
+
+static int
+missing_of(const char *model)
+{
+    Compile c;
+    char path[64];
+    int n = 0;
+    snprintf(path, sizeof path, "models/%s.pcvr", model);
+    assert_int_equal(compile_open(&c, path, NULL, 0), 0);
+    for (int k = 0; k < c.program->decls.n; k++)
+        if (c.program->decls.v[k].kind == DECL_CONFIG)
+            n += missing_values(model, &c.program->decls.v[k]);
+    compile_close(&c);
+    for (size_t w = 0; w < sizeof wanted / sizeof *wanted; w++)
+        for (int k = 0; wanted[w].labels[k]; k++)
+            if (strcmp(wanted[w].model, model) == 0 || strcmp(wanted[w].model, "*") == 0)
+                n += missing(model, wanted[w].labels[k], "");
+    return n;
+}
+
+static void
+test_branches(void **state)
+{
+    (void)state;
+    int n = 0;
+    if (getenv("PCVR_CASE") || getenv("PCVR_SEEDS"))
+        skip();
+    for (size_t m = 0; m < sizeof model_names / sizeof *model_names; m++)
+        n += missing_of(model_names[m]);
+    assert_int_equal(n, 0);
+}
+
 #define MODEL_TEST(NAME)      \
     static void               \
     test_##NAME(void **state) \
@@ -328,6 +428,6 @@ main(void)
         cmocka_unit_test(test_baseline),    cmocka_unit_test(test_dualq),
         cmocka_unit_test(test_interformer), cmocka_unit_test(test_onetrans),
         cmocka_unit_test(test_queryformer), cmocka_unit_test(test_symbiosis),
-        cmocka_unit_test(test_tokenformer)};
+        cmocka_unit_test(test_tokenformer), cmocka_unit_test(test_branches)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
