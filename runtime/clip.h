@@ -5,12 +5,13 @@
 
 #include <stddef.h>
 
-// Sum of squares in double, in order, added to `sum`. Dense gradients are given element by element, those of
-// a table as its stored entries: an entry that occurs twice counts twice.
+// Sum of squares in double, in order, added to `sum`. Dense gradients are given element
+// by element, those of a table as its stored entries: an entry that occurs twice counts
+// twice.
 double pcvr_clip_add(double sum, const float *g, size_t n);
 
-// Coefficient for a norm: limit / (norm + 1e-6) if below 1, else 1. A norm that is not finite gives NaN
-// (or 0 for infinity), which the caller must not apply.
+// Coefficient for a norm: limit / (norm + 1e-6) if below 1, else 1. A norm that is not
+// finite gives NaN (or 0 for infinity), which the caller must not apply.
 float pcvr_clip_coefficient(double norm, double limit);
 
 // g *= coefficient.

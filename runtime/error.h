@@ -10,7 +10,8 @@ typedef struct PcvrError {
     char text[1024];
 } PcvrError;
 
-// Stores the text unless an earlier one is there; always returns false. `err` may be NULL.
+// Stores the text unless an earlier one is there; always returns false. `err` may be
+// NULL.
 bool pcvr_fail(PcvrError *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -1,7 +1,8 @@
 // file.c - whole files in, atomic files out.
 //
-// A reader never sees half a file: writing goes to a temporary name in the same directory, is
-// flushed to the disk, and only then takes the final name. Whatever fails, the earlier file stays.
+// A reader never sees half a file: writing goes to a temporary name in the same
+// directory, is flushed to the disk, and only then takes the final name. Whatever fails,
+// the earlier file stays.
 
 #include "file.h"
 
@@ -69,7 +70,8 @@ pcvr_out_abort(PcvrOut *out)
     out_clear(out);
 }
 
-// The rename is on the disk only when the directory is. A file system that cannot do it is no fault.
+// The rename is on the disk only when the directory is. A file system that cannot do it
+// is no fault.
 static void
 sync_directory(const char *path)
 {

@@ -17,7 +17,8 @@ typedef struct PcvrOut {
 bool pcvr_out_open(PcvrOut *out, const char *path, PcvrError *err);
 // Appends n bytes. On false the caller still calls pcvr_out_abort.
 bool pcvr_out_write(PcvrOut *out, const void *data, size_t n, PcvrError *err);
-// Flushes to disk and renames over `path`; on false the temporary is gone and `path` untouched.
+// Flushes to disk and renames over `path`; on false the temporary is gone and `path`
+// untouched.
 bool pcvr_out_commit(PcvrOut *out, PcvrError *err);
 void pcvr_out_abort(PcvrOut *out);
 

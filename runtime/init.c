@@ -13,7 +13,8 @@ static void
 draw(uint32_t out[4], uint64_t seed, uint64_t name, uint64_t block)
 {
     uint64_t mixed = name + (block >> 32) * 0x9e3779b97f4a7c15u;
-    uint32_t c[4] = {(uint32_t)block, 0x696e6974u, (uint32_t)mixed, (uint32_t)(mixed >> 32)};
+    uint32_t c[4] = {(uint32_t)block, 0x696e6974u, (uint32_t)mixed,
+                     (uint32_t)(mixed >> 32)};
     uint32_t k[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     pcvr_philox(out, c, k);
 }

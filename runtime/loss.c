@@ -1,7 +1,7 @@
 // loss.c - losses over raw logits and their gradients.
 //
-// Everything is worked out in double and rounded once into the gradient; the sums run in sample
-// order, so a loss does not depend on chunks or threads.
+// Everything is worked out in double and rounded once into the gradient; the sums run in
+// sample order, so a loss does not depend on chunks or threads.
 
 #include "loss.h"
 
@@ -28,8 +28,9 @@ bce(double z, double y, double *dz)
     return pcvr_softplus(z) - y * z;
 }
 
-// With s = z for a positive and -z for a negative, q = sigmoid(-s), L = a q^g softplus(-s), and
-// dL/ds = -a q^g (g (1 - q) softplus(-s) + q): no division by q, so a saturated logit gives 0.
+// With s = z for a positive and -z for a negative, q = sigmoid(-s), L = a q^g
+// softplus(-s), and dL/ds = -a q^g (g (1 - q) softplus(-s) + q): no division by q, so a
+// saturated logit gives 0.
 static double
 focal_hard(double z, bool positive, double alpha, double gamma, double *dz)
 {
@@ -44,7 +45,8 @@ focal_hard(double z, bool positive, double alpha, double gamma, double *dz)
 static double
 focal_soft(double z, double y, double alpha, double gamma, double *dz)
 {
-    double p = pcvr_sigmoid(z), q = p + y - 2.0 * p * y, dq = (1.0 - 2.0 * y) * p * (1.0 - p);
+    double p = pcvr_sigmoid(z), q = p + y - 2.0 * p * y,
+           dq = (1.0 - 2.0 * y) * p * (1.0 - p);
     double a = alpha * y + (1.0 - alpha) * (1.0 - y), dloss, loss = bce(z, y, &dloss);
     double factor = gamma > 0.0 ? pow(q, gamma) : 1.0;
     double inner = q > 0.0 ? gamma * factor / q * dq * loss : 0.0;
@@ -63,8 +65,8 @@ sample_loss(const PcvrLossTerm *t, double z, double y, double *dz)
 }
 
 void
-pcvr_loss_samples(const PcvrLossTerm *term, const float *logits, const float *labels, size_t n,
-                  size_t total, double *losses, float *dlogits)
+pcvr_loss_samples(const PcvrLossTerm *term, const float *logits, const float *labels,
+                  size_t n, size_t total, double *losses, float *dlogits)
 {
     double share = term->weight / (double)total;
     for (size_t i = 0; i < n; i++) {
@@ -76,8 +78,8 @@ pcvr_loss_samples(const PcvrLossTerm *term, const float *logits, const float *la
 }
 
 double
-pcvr_loss_pairwise(const PcvrLossTerm *term, const float *logits, const float *labels, size_t n,
-                   float *dlogits, double *scratch)
+pcvr_loss_pairwise(const PcvrLossTerm *term, const float *logits, const float *labels,
+                   size_t n, float *dlogits, double *scratch)
 {
     size_t positive = 0;
     double sum = 0.0;
@@ -118,7 +120,8 @@ pcvr_loss_coupled(const PcvrLossTerm *terms, size_t n_terms)
 
 double
 pcvr_loss_total(const PcvrLossTerm *terms, size_t n_terms, const float *logits,
-                const float *labels, size_t n, double *values, float *dlogits, double *scratch)
+                const float *labels, size_t n, double *values, float *dlogits,
+                double *scratch)
 {
     double total = 0.0;
     memset(dlogits, 0, n * sizeof *dlogits);

@@ -146,7 +146,8 @@ class_scores(const Scored *sorted, size_t n, bool positive, double *room, double
 }
 
 bool
-pcvr_diagnostics(const double *labels, const double *scores, size_t n, PcvrDiagnostics *out)
+pcvr_diagnostics(const double *labels, const double *scores, size_t n,
+                 PcvrDiagnostics *out)
 {
     size_t valid;
     Scored *pairs = finite_pairs(labels, scores, n, &valid);
@@ -193,8 +194,8 @@ by_group(const void *a, const void *b)
 }
 
 bool
-pcvr_group_auc(const double *labels, const double *scores, const int64_t *groups, size_t n,
-               double *value, double *coverage)
+pcvr_group_auc(const double *labels, const double *scores, const int64_t *groups,
+               size_t n, double *value, double *coverage)
 {
     size_t valid = 0, covered = 0, counted = 0;
     double sum = 0.0;
@@ -228,7 +229,8 @@ pcvr_group_auc(const double *labels, const double *scores, const int64_t *groups
 }
 
 bool
-pcvr_validate_logits(const double *labels, const float *logits, size_t n, PcvrValidation *out)
+pcvr_validate_logits(const double *labels, const float *logits, size_t n,
+                     PcvrValidation *out)
 {
     double *y = calloc(n + 1, sizeof *y), *z = calloc(n + 1, sizeof *z);
     bool ok = y && z;

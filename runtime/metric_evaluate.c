@@ -31,7 +31,8 @@ quantile(const double *sorted, size_t n, double q)
 static size_t
 draw(uint64_t seed, uint32_t r, uint32_t at, size_t n)
 {
-    uint32_t c[4] = {at, r, 0, 0x626f6f74u}, k[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)}, w[4];
+    uint32_t c[4] = {at, r, 0, 0x626f6f74u},
+             k[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)}, w[4];
     pcvr_philox(w, c, k);
     uint64_t wide = (uint64_t)w[0] << 32 | w[1];
     return (size_t)((double)(wide >> 11) * 0x1p-53 * (double)n);
@@ -53,7 +54,8 @@ classes_free(Classes *c)
 }
 
 static bool
-classes_split(Classes *c, const double *labels, const double *scores, size_t n, size_t resamples)
+classes_split(Classes *c, const double *labels, const double *scores, size_t n,
+              size_t resamples)
 {
     *c = (Classes){.positive = malloc((n + 1) * sizeof(double)),
                    .negative = malloc((n + 1) * sizeof(double)),
@@ -164,7 +166,8 @@ pcvr_evaluate(const double *labels, const double *scores, const int64_t *groups,
     bool ok = p && pcvr_auc(labels, p, n, &out->auc) &&
               pcvr_auc_interval(labels, p, n, resamples, 0.95, 42, &out->interval) &&
               pcvr_diagnostics(labels, p, n, &out->diagnostics) &&
-              (!groups || pcvr_group_auc(labels, p, groups, n, &out->gauc, &out->gauc_coverage));
+              (!groups ||
+               pcvr_group_auc(labels, p, groups, n, &out->gauc, &out->gauc_coverage));
     if (ok) {
         out->logloss = pcvr_logloss_probabilities(labels, p, n);
         out->brier = brier(labels, p, n);

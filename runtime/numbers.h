@@ -1,7 +1,8 @@
 // numbers.h - deterministic numbers from a name and an index, as recorded cases use them.
 //
-// h is FNV-1a (64 bit) of the name; element i is splitmix64's finaliser of h + i + golden ratio; the
-// top 24 bits give u in [0, 1); the value is offset + scale (2u - 1) in double, rounded once.
+// h is FNV-1a (64 bit) of the name; element i is splitmix64's finaliser of h + i + golden
+// ratio; the top 24 bits give u in [0, 1); the value is offset + scale (2u - 1) in
+// double, rounded once.
 
 #ifndef PCVR_NUMBERS_H
 #define PCVR_NUMBERS_H
@@ -30,7 +31,7 @@ pcvr_number(uint64_t h, uint64_t i)
 }
 
 // out[k] = offset + scale (2u - 1) of element first + k, for k in [0, n).
-void pcvr_number_fill(float *out, uint64_t first, size_t n, const char *name, double offset,
-                      double scale);
+void pcvr_number_fill(float *out, uint64_t first, size_t n, const char *name,
+                      double offset, double scale);
 
 #endif

@@ -16,7 +16,8 @@ pcvr_adamw_step(const PcvrAdamW *h, float *restrict p, const float *restrict g,
                 float scale)
 {
     float keep = (float)(1.0 - lr * h->weight_decay);
-    float rise = (float)(1.0 - h->beta1), b2 = (float)h->beta2, c2 = (float)(1.0 - h->beta2);
+    float rise = (float)(1.0 - h->beta1), b2 = (float)h->beta2,
+          c2 = (float)(1.0 - h->beta2);
     float step = (float)(lr / (1.0 - pow(h->beta1, (double)t)));
     float root = (float)sqrt(1.0 - pow(h->beta2, (double)t)), eps = (float)h->eps;
     for (size_t i = 0; i < n; i++) {
@@ -40,8 +41,8 @@ row_zero(const float *g, int64_t width)
 }
 
 void
-pcvr_adagrad_rows(float *w, float *acc, int64_t width, const int64_t *ids, const float *values,
-                  int64_t n, double lr, float scale)
+pcvr_adagrad_rows(float *w, float *acc, int64_t width, const int64_t *ids,
+                  const float *values, int64_t n, double lr, float scale)
 {
     float rate = (float)lr;
     for (int64_t i = 0; i < n; i++) {
@@ -73,7 +74,8 @@ pcvr_schedule(PcvrSchedule kind, int64_t step, int64_t warmup, int64_t max_steps
     q = q < 0.0 ? 0.0 : q > 1.0 ? 1.0 : q;
     if (kind == PCVR_SCHEDULE_LINEAR)
         return min_ratio + (1.0 - min_ratio) * (1.0 - q);
-    return min_ratio + (1.0 - min_ratio) * (0.5 * (1.0 + cos(3.14159265358979323846 * q)));
+    return min_ratio +
+           (1.0 - min_ratio) * (0.5 * (1.0 + cos(3.14159265358979323846 * q)));
 }
 
 PcvrEmaAction

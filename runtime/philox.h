@@ -1,9 +1,10 @@
 // philox.h - counted random numbers: Philox4x32-10, and the drop masks drawn from it.
 //
-// Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). Key = seed,
-// counter = (element / 8, site, index in the batch, step). The draw of an element is the 16-bit half
-// number (element mod 8) of the 128 bits, low half first; the element is dropped if draw < round(65536 p).
-// The same counters give the same draws wherever and however often they are computed.
+// Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
+// Key = seed, counter = (element / 8, site, index in the batch, step). The draw of an
+// element is the 16-bit half number (element mod 8) of the 128 bits, low half first; the
+// element is dropped if draw < round(65536 p). The same counters give the same draws
+// wherever and however often they are computed.
 
 #ifndef PCVR_PHILOX_H
 #define PCVR_PHILOX_H
@@ -75,8 +76,8 @@ pcvr_keeps(const PcvrSite *s, uint64_t element, uint32_t threshold)
 
 enum { PCVR_DRAW_BLOCKS = 16, PCVR_DRAW_RUN = 8 * PCVR_DRAW_BLOCKS };
 
-// The draws of elements 8 block .. 8 block + 127: sixteen counters side by side, so that the compiler
-// can hold a round of all of them in vector registers.
+// The draws of elements 8 block .. 8 block + 127: sixteen counters side by side, so that
+// the compiler can hold a round of all of them in vector registers.
 static inline void
 pcvr_draw_run(uint16_t out[PCVR_DRAW_RUN], const PcvrSite *s, uint32_t block)
 {
@@ -115,7 +116,8 @@ pcvr_draw_run(uint16_t out[PCVR_DRAW_RUN], const PcvrSite *s, uint32_t block)
 
 // keep[i] = 1 when element first + i stays, else 0, for i in [0, n).
 static inline void
-pcvr_keep_mask(uint8_t *keep, const PcvrSite *s, uint64_t first, size_t n, uint32_t threshold)
+pcvr_keep_mask(uint8_t *keep, const PcvrSite *s, uint64_t first, size_t n,
+               uint32_t threshold)
 {
     uint16_t draws[PCVR_DRAW_RUN];
     uint32_t block = (uint32_t)(first >> 3);
@@ -134,8 +136,9 @@ pcvr_keep_mask(uint8_t *keep, const PcvrSite *s, uint64_t first, size_t n, uint3
     }
 }
 
-// y[i] = x[i] scale where element first + i stays, else +0.0, for i in [0, n). y may be x. Selecting
-// and not multiplying by zero keeps the rule that a dropped infinity gives zero.
+// y[i] = x[i] scale where element first + i stays, else +0.0, for i in [0, n). y may be
+// x. Selecting and not multiplying by zero keeps the rule that a dropped infinity gives
+// zero.
 static inline void
 pcvr_drop(float *y, const float *x, const PcvrSite *s, uint64_t first, size_t n,
           uint32_t threshold, float scale)

@@ -1,8 +1,9 @@
 // safetensors.c - named tensors in a file: a strict reader and an atomic writer.
 //
-// Format: 8 bytes little-endian header length, a JSON object {name: {dtype, shape, data_offsets}},
-// the data. The reader trusts nothing: every extent is checked against the size of the file before a
-// byte of data is read, and the tensors must cover the data exactly, without overlap or hole.
+// Format: 8 bytes little-endian header length, a JSON object {name: {dtype, shape,
+// data_offsets}}, the data. The reader trusts nothing: every extent is checked against
+// the size of the file before a byte of data is read, and the tensors must cover the data
+// exactly, without overlap or hole.
 
 #include "safetensors.h"
 
@@ -44,7 +45,7 @@ pcvr_type_size(PcvrType type)
 
 // One tensor of the header, before its data is placed.
 typedef struct Entry {
-    const char *name;    // inside the JSON tree
+    const char *name; // inside the JSON tree
     PcvrType type;
     int rank;
     json_t *shape;
@@ -83,26 +84,31 @@ entry_count(Entry *e)
 static bool
 entry_read(Entry *e, const char *name, json_t *v, const char *label, PcvrError *err)
 {
-    json_t *dtype = json_object_get(v, "dtype"), *offsets = json_object_get(v, "data_offsets");
+    json_t *dtype = json_object_get(v, "dtype"),
+           *offsets = json_object_get(v, "data_offsets");
     e->name = name;
     e->shape = json_object_get(v, "shape");
     if (!json_is_object(v) || json_object_size(v) != 3 || !json_is_string(dtype) ||
-        !json_is_array(e->shape) || !json_is_array(offsets) || json_array_size(offsets) != 2)
-        return pcvr_fail(err, "%s: tensor '%s': expected exactly dtype, shape and data_offsets",
-                         label, name);
+        !json_is_array(e->shape) || !json_is_array(offsets) ||
+        json_array_size(offsets) != 2)
+        return pcvr_fail(
+            err, "%s: tensor '%s': expected exactly dtype, shape and data_offsets", label,
+            name);
     if (!entry_type(json_string_value(dtype), &e->type))
         return pcvr_fail(err, "%s: tensor '%s': unknown dtype '%s'", label, name,
                          json_string_value(dtype));
     if (json_array_size(e->shape) > 64 || !entry_count(e))
         return pcvr_fail(err, "%s: tensor '%s': bad shape", label, name);
     json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
-    if (!json_is_integer(begin) || !json_is_integer(end) || json_integer_value(begin) < 0 ||
+    if (!json_is_integer(begin) || !json_is_integer(end) ||
+        json_integer_value(begin) < 0 ||
         json_integer_value(end) < json_integer_value(begin))
         return pcvr_fail(err, "%s: tensor '%s': bad data_offsets", label, name);
     e->begin = (size_t)json_integer_value(begin);
     e->end = (size_t)json_integer_value(end);
     if (e->end - e->begin != e->count * types[e->type].size)
-        return pcvr_fail(err, "%s: tensor '%s': %zu elements of %s take %zu bytes, found %zu",
+        return pcvr_fail(err,
+                         "%s: tensor '%s': %zu elements of %s take %zu bytes, found %zu",
                          label, name, e->count, types[e->type].name,
                          e->count * types[e->type].size, e->end - e->begin);
     return true;
@@ -126,7 +132,8 @@ metadata_check(json_t *v, const char *label, PcvrError *err)
     json_t *text;
     if (!json_is_object(v))
         return pcvr_fail(err, "%s: __metadata__ is not an object", label);
-    json_object_foreach(v, key, text) {
+    json_object_foreach(v, key, text)
+    {
         if (!json_is_string(text))
             return pcvr_fail(err, "%s: __metadata__ '%s' is not a string", label, key);
     }
@@ -144,7 +151,8 @@ entries_read(Entry **out, size_t *n_out, json_t *root, size_t size, const char *
     Entry *entries = calloc(json_object_size(root) + 1, sizeof *entries);
     bool ok = entries || pcvr_fail(err, "%s: out of memory", label);
     if (ok) {
-        json_object_foreach(root, key, value) {
+        json_object_foreach(root, key, value)
+        {
             if (!strcmp(key, "__metadata__"))
                 ok = metadata_check(value, label, err);
             else
@@ -158,14 +166,14 @@ entries_read(Entry **out, size_t *n_out, json_t *root, size_t size, const char *
     for (size_t i = 0; ok && i < n; i++) {
         const Entry *e = &entries[i];
         if (e->end > size)
-            ok = pcvr_fail(err, "%s: tensor '%s': ends at %zu of %zu data bytes", label, e->name,
-                           e->end, size);
+            ok = pcvr_fail(err, "%s: tensor '%s': ends at %zu of %zu data bytes", label,
+                           e->name, e->end, size);
         else if (e->begin < at)
             ok = pcvr_fail(err, "%s: tensor '%s': overlaps tensor '%s'", label, e->name,
                            entries[i - 1].name);
         else if (e->begin > at)
-            ok = pcvr_fail(err, "%s: tensor '%s': a hole of %zu bytes before it", label, e->name,
-                           e->begin - at);
+            ok = pcvr_fail(err, "%s: tensor '%s': a hole of %zu bytes before it", label,
+                           e->name, e->begin - at);
         at = e->end;
     }
     if (ok && at != size)
@@ -224,8 +232,12 @@ tensors_place(PcvrTensors *out, const Entry *entries, size_t n, const char *labe
         const Entry *e = &entries[i];
         PcvrTensor *t = &out->tensors[i];
         size_t length = strlen(e->name) + 1;
-        *t = (PcvrTensor){.name = name, .type = e->type, .rank = e->rank, .shape = shape,
-                          .count = e->count, .bytes = e->end - e->begin,
+        *t = (PcvrTensor){.name = name,
+                          .type = e->type,
+                          .rank = e->rank,
+                          .shape = shape,
+                          .count = e->count,
+                          .bytes = e->end - e->begin,
                           .data = (char *)out->data + at};
         memcpy(name, e->name, length);
         for (int k = 0; k < e->rank; k++)
@@ -303,8 +315,8 @@ source_read(PcvrTensors *out, const Source *s, PcvrError *err)
               tensors_place(out, entries, n, s->label, err);
     size_t at = 8 + length;
     for (size_t i = 0; ok && i < n; i++) {
-        ok = source_get(s, at, (void *)(uintptr_t)out->tensors[i].data, out->tensors[i].bytes,
-                        err);
+        ok = source_get(s, at, (void *)(uintptr_t)out->tensors[i].data,
+                        out->tensors[i].bytes, err);
         at += out->tensors[i].bytes;
     }
     free(text);

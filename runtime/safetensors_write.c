@@ -1,7 +1,8 @@
-// safetensors_write.c - writes named tensors, byte for byte as the format's reference writer.
+// safetensors_write.c - writes named tensors, byte for byte as the format's reference
+// writer.
 //
-// Wider types come first and names ascend inside a type; the header is padded with blanks to a multiple of
-// eight, so every tensor is aligned in the file.
+// Wider types come first and names ascend inside a type; the header is padded with blanks
+// to a multiple of eight, so every tensor is aligned in the file.
 
 #include "safetensors.h"
 
@@ -53,14 +54,16 @@ text_number(Text *t, long long v)
 static int
 name_order(const void *a, const void *b)
 {
-    const PcvrTensor *x = *(const PcvrTensor *const *)a, *y = *(const PcvrTensor *const *)b;
+    const PcvrTensor *x = *(const PcvrTensor *const *)a,
+                     *y = *(const PcvrTensor *const *)b;
     return strcmp(x->name, y->name);
 }
 
 static int
 write_order(const void *a, const void *b)
 {
-    const PcvrTensor *x = *(const PcvrTensor *const *)a, *y = *(const PcvrTensor *const *)b;
+    const PcvrTensor *x = *(const PcvrTensor *const *)a,
+                     *y = *(const PcvrTensor *const *)b;
     if (x->type != y->type)
         return x->type > y->type ? -1 : 1;
     return name_order(a, b);
@@ -120,7 +123,8 @@ header_text(Text *h, const PcvrTensor **sorted, size_t n)
 }
 
 static bool
-all_write(const char *path, const Text *h, const PcvrTensor **sorted, size_t n, PcvrError *err)
+all_write(const char *path, const Text *h, const PcvrTensor **sorted, size_t n,
+          PcvrError *err)
 {
     PcvrOut out;
     unsigned char raw[8];
@@ -140,7 +144,8 @@ all_write(const char *path, const Text *h, const PcvrTensor **sorted, size_t n, 
 }
 
 bool
-pcvr_safetensors_write(const char *path, const PcvrTensor *tensors, size_t n, PcvrError *err)
+pcvr_safetensors_write(const char *path, const PcvrTensor *tensors, size_t n,
+                       PcvrError *err)
 {
     Text header = {0};
     bool ok = true;
@@ -156,7 +161,8 @@ pcvr_safetensors_write(const char *path, const PcvrTensor *tensors, size_t n, Pc
     }
     qsort(sorted, n, sizeof *sorted, write_order);
     if (ok && !header_text(&header, sorted, n))
-        ok = pcvr_fail(err, "%s: cannot write the header (a name that is not UTF-8?)", path);
+        ok = pcvr_fail(err, "%s: cannot write the header (a name that is not UTF-8?)",
+                       path);
     ok = ok && all_write(path, &header, sorted, n, err);
     free(header.bytes);
     free(sorted);

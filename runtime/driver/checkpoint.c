@@ -35,17 +35,22 @@ checkpoint_name_valid(const char *name, PcvrError *err)
 {
     size_t n = strlen(name), at = sizeof prefix - 1;
     if (strncmp(name, prefix, at) || !isdigit((unsigned char)name[at]))
-        return pcvr_fail(err, "%s: a checkpoint directory is called global_step and a number", name);
+        return pcvr_fail(
+            err, "%s: a checkpoint directory is called global_step and a number", name);
     while (isdigit((unsigned char)name[at]))
         at++;
     for (; name[at]; at++) {
         unsigned char c = (unsigned char)name[at];
         if (c >= 128 || (!isalnum(c) && !strchr("_.=-", c)))
-            return pcvr_fail(err, "%s: a checkpoint directory's name has only letters, digits, "
-                                  "'_', '.', '=' and '-'", name);
+            return pcvr_fail(
+                err,
+                "%s: a checkpoint directory's name has only letters, digits, "
+                "'_', '.', '=' and '-'",
+                name);
     }
     if (n > CHECKPOINT_NAME_LIMIT)
-        return pcvr_fail(err, "a checkpoint directory's name has at most %d bytes, found %zu",
+        return pcvr_fail(err,
+                         "a checkpoint directory's name has at most %d bytes, found %zu",
                          CHECKPOINT_NAME_LIMIT, n);
     return true;
 }
@@ -93,7 +98,8 @@ is_directory(const char *path)
     return path && !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-// The child with the largest step that holds weights; among equal steps the greatest name.
+// The child with the largest step that holds weights; among equal steps the greatest
+// name.
 static char *
 latest_child(const char *directory)
 {
@@ -129,7 +135,8 @@ checkpoint_find(const char *path, PcvrError *err)
     if (n > 12 && !strcmp(path + n - 12, ".safetensors") && is_file(path))
         return strdup(path);
     if (!is_directory(path)) {
-        pcvr_fail(err, "%s: no checkpoint: expected a .safetensors file or a directory", path);
+        pcvr_fail(err, "%s: no checkpoint: expected a .safetensors file or a directory",
+                  path);
         return NULL;
     }
     char *weights = latest_child(path);
@@ -139,7 +146,8 @@ checkpoint_find(const char *path, PcvrError *err)
     if (is_file(weights))
         return weights;
     free(weights);
-    pcvr_fail(err, "%s: no model.safetensors in it or in a global_step directory of it", path);
+    pcvr_fail(err, "%s: no model.safetensors in it or in a global_step directory of it",
+              path);
     return NULL;
 }
 
@@ -161,8 +169,10 @@ clear_padding(const pcvr_param *p, float *values)
     int64_t width = p->size / p->shape[0];
     for (int64_t i = 0; i < width; i++) {
         if (values[i] != 0.0f) {
-            fprintf(stderr, "pcvr: warning: row 0 of '%s' is padding and not zero; zero is used\n",
-                    p->name);
+            fprintf(
+                stderr,
+                "pcvr: warning: row 0 of '%s' is padding and not zero; zero is used\n",
+                p->name);
             memset(values, 0, (size_t)width * sizeof *values);
             return;
         }
@@ -170,8 +180,8 @@ clear_padding(const pcvr_param *p, float *values)
 }
 
 static bool
-load_all(const PcvrTensors *t, const char *weights, const pcvr_module *m, float *const *params,
-         PcvrError *err)
+load_all(const PcvrTensors *t, const char *weights, const pcvr_module *m,
+         float *const *params, PcvrError *err)
 {
     PcvrError inner = {{0}};
     for (int i = 0; i < m->n_params; i++) {
@@ -186,8 +196,8 @@ load_all(const PcvrTensors *t, const char *weights, const pcvr_module *m, float 
         for (int i = 0; i < m->n_params && !known; i++)
             known = !strcmp(m->params[i].name, t->tensors[k].name);
         if (!known)
-            return pcvr_fail(err, "%s: tensor '%s' is no parameter of this model", weights,
-                             t->tensors[k].name);
+            return pcvr_fail(err, "%s: tensor '%s' is no parameter of this model",
+                             weights, t->tensors[k].name);
     }
     for (int i = 0; i < m->n_params; i++) {
         const PcvrTensor *found = pcvr_safetensors_find(t, m->params[i].name);
@@ -199,7 +209,8 @@ load_all(const PcvrTensors *t, const char *weights, const pcvr_module *m, float 
 }
 
 bool
-checkpoint_load(const char *weights, const pcvr_module *m, float *const *params, PcvrError *err)
+checkpoint_load(const char *weights, const pcvr_module *m, float *const *params,
+                PcvrError *err)
 {
     PcvrTensors t;
     if (!pcvr_safetensors_read(&t, weights, err))
@@ -210,15 +221,19 @@ checkpoint_load(const char *weights, const pcvr_module *m, float *const *params,
 }
 
 static bool
-write_weights(const char *directory, const pcvr_module *m, float *const *params, PcvrError *err)
+write_weights(const char *directory, const pcvr_module *m, float *const *params,
+              PcvrError *err)
 {
     PcvrTensor *t = calloc((size_t)m->n_params + 1, sizeof *t);
     char *path = join(directory, "model.safetensors");
     bool ok = (t && path) || pcvr_fail(err, "%s: out of memory", directory);
     for (int i = 0; ok && i < m->n_params; i++) {
         const pcvr_param *p = &m->params[i];
-        t[i] = (PcvrTensor){.name = p->name, .type = PCVR_T_F32, .rank = p->rank,
-                            .shape = p->shape, .data = params[i]};
+        t[i] = (PcvrTensor){.name = p->name,
+                            .type = PCVR_T_F32,
+                            .rank = p->rank,
+                            .shape = p->shape,
+                            .data = params[i]};
     }
     ok = ok && pcvr_safetensors_write(path, t, (size_t)m->n_params, err);
     free(t);
@@ -239,7 +254,8 @@ discard(const char *directory, const CheckpointFile *files, int n_files)
     rmdir(directory);
 }
 
-// Puts the finished directory in its place; where one of that name stands, file by file, weights last.
+// Puts the finished directory in its place; where one of that name stands, file by file,
+// weights last.
 static bool
 take_place(const char *from, const char *to, const CheckpointFile *files, int n_files,
            PcvrError *err)

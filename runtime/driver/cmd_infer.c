@@ -12,11 +12,13 @@
 #include "saved.h"
 
 static const char usage[] =
-    "usage: pcvr infer --experiment MODEL.pcvr --dataset-path PATH --result-dir DIR [flags]\n\n"
+    "usage: pcvr infer --experiment MODEL.pcvr --dataset-path PATH --result-dir DIR "
+    "[flags]\n\n"
     "  --experiment PATH      model file\n"
     "  --dataset-path PATH    Parquet file or directory (EVAL_DATA_PATH)\n"
     "  --result-dir DIR       where predictions.json goes (EVAL_RESULT_PATH)\n"
-    "  --checkpoint PATH      saved weights, or a directory that holds them (MODEL_OUTPUT_PATH);\n"
+    "  --checkpoint PATH      saved weights, or a directory that holds them "
+    "(MODEL_OUTPUT_PATH);\n"
     "                         default: the working directory\n"
     "  --schema-path PATH     schema.json; default: beside the weights\n"
     "  --batch-size N --num-workers N --device cpu --threads N --chunk N --lanes N\n"
@@ -29,14 +31,22 @@ parse(Run *r, int argc, char **argv)
 {
     PcvrError err = {{0}};
     const Flag flags[] = {
-        {"experiment", FLAG_TEXT, &r->f.experiment}, {"dataset-path", FLAG_TEXT, &r->f.dataset},
-        {"schema-path", FLAG_TEXT, &r->f.schema},    {"result-dir", FLAG_TEXT, &r->f.run_dir},
-        {"checkpoint", FLAG_TEXT, &r->f.checkpoint}, {"device", FLAG_TEXT, &r->f.device},
-        {"amp-dtype", FLAG_TEXT, &r->f.amp_dtype},   {"chunk", FLAG_TEXT, &r->f.chunk},
-        {"threads", FLAG_INT, &r->f.threads},        {"lanes", FLAG_INT, &r->f.lanes},
-        {"batch-size", FLAG_INT, &r->f.batch_size},  {"num-workers", FLAG_INT, &r->f.workers},
-        {"amp", FLAG_SWITCH, &r->f.amp},             {"compile", FLAG_SWITCH, &r->f.compile},
-        {"json", FLAG_SWITCH, &r->f.json},           {"strict-ids", FLAG_PLAIN, &r->f.strict_ids},
+        {"experiment", FLAG_TEXT, &r->f.experiment},
+        {"dataset-path", FLAG_TEXT, &r->f.dataset},
+        {"schema-path", FLAG_TEXT, &r->f.schema},
+        {"result-dir", FLAG_TEXT, &r->f.run_dir},
+        {"checkpoint", FLAG_TEXT, &r->f.checkpoint},
+        {"device", FLAG_TEXT, &r->f.device},
+        {"amp-dtype", FLAG_TEXT, &r->f.amp_dtype},
+        {"chunk", FLAG_TEXT, &r->f.chunk},
+        {"threads", FLAG_INT, &r->f.threads},
+        {"lanes", FLAG_INT, &r->f.lanes},
+        {"batch-size", FLAG_INT, &r->f.batch_size},
+        {"num-workers", FLAG_INT, &r->f.workers},
+        {"amp", FLAG_SWITCH, &r->f.amp},
+        {"compile", FLAG_SWITCH, &r->f.compile},
+        {"json", FLAG_SWITCH, &r->f.json},
+        {"strict-ids", FLAG_PLAIN, &r->f.strict_ids},
     };
     if (!flags_parse(argc, argv, flags, (int)(sizeof flags / sizeof *flags), NULL, &err))
         return run_fail(r, 2, err.text);
@@ -56,7 +66,8 @@ paths(Run *r, char **weights)
     const char *from = run_path(r->f.checkpoint, "MODEL_OUTPUT_PATH");
     r->f.dataset = run_path(r->f.dataset, "EVAL_DATA_PATH");
     if (!result)
-        return run_fail(r, 2, "no place for results: give --result-dir DIR or set EVAL_RESULT_PATH");
+        return run_fail(
+            r, 2, "no place for results: give --result-dir DIR or set EVAL_RESULT_PATH");
     if (!r->f.dataset)
         return run_fail(r, 2, "no data: give --dataset-path PATH or set EVAL_DATA_PATH");
     int status = run_dataset(r);
@@ -66,7 +77,8 @@ paths(Run *r, char **weights)
     if (!*weights)
         return run_fail(r, 1, err.text);
     r->run_dir = strdup(result);
-    r->schema_path = r->f.schema ? strdup(r->f.schema) : checkpoint_beside(*weights, "schema.json");
+    r->schema_path =
+        r->f.schema ? strdup(r->f.schema) : checkpoint_beside(*weights, "schema.json");
     return r->run_dir && r->schema_path ? 0 : run_fail(r, 1, "out of memory");
 }
 
@@ -98,8 +110,8 @@ write_json(const char *path, json_t *v, PcvrError *err)
 }
 
 static json_t *
-summary_json(const Run *r, const char *weights, const char *path, size_t entries, int64_t batch,
-             int64_t rows, double seconds)
+summary_json(const Run *r, const char *weights, const char *path, size_t entries,
+             int64_t batch, int64_t rows, double seconds)
 {
     json_t *v = json_object(), *t = json_object();
     json_object_set_new(v, "checkpoint_path", json_string(weights));
@@ -132,12 +144,14 @@ score(Run *r, pcvr_runner *runner, const char *weights, int64_t batch, PcvrError
         size_t entries = json_object_size(json_object_get(file, "predictions"));
         sprintf(path, "%s/predictions.json", r->run_dir);
         ok = write_json(path, file, err);
-        json_t *v = summary_json(r, weights, path, entries, batch, s.n, pcvr_now() - start);
+        json_t *v =
+            summary_json(r, weights, path, entries, batch, s.n, pcvr_now() - start);
         char *line = json_text(v, 0);
         if (ok && r->f.json && line)
             printf("%s\n", line);
         if (ok)
-            fprintf(r->say, "%s: %zu predictions of %lld rows\n", path, entries, (long long)s.n);
+            fprintf(r->say, "%s: %zu predictions of %lld rows\n", path, entries,
+                    (long long)s.n);
         free(line);
         sprintf(path, "%s/inference_telemetry.json", r->run_dir);
         ok = ok && write_json(path, json_incref(json_object_get(v, "telemetry")), err);
@@ -169,16 +183,19 @@ infer(Run *r, int argc, char **argv, char **weights)
     if (!status)
         status = run_schema(r);
     if (!status)
-        status = experiment_build(&r->experiment, &r->settings, r->schema, "none", &r->module);
+        status =
+            experiment_build(&r->experiment, &r->settings, r->schema, "none", &r->module);
     if (!status)
         status = run_data(r, true);
     if (status)
         return status;
-    int64_t batch = r->f.batch_size > 0 ? r->f.batch_size : settings_int(&r->settings, "data.batch_size");
+    int64_t batch = r->f.batch_size > 0 ? r->f.batch_size
+                                        : settings_int(&r->settings, "data.batch_size");
     r->options.forward_only = true;
     if (pcvr_runner_new(r->module, batch, &r->options, &runner, text, sizeof text))
         return run_fail(r, 1, text);
-    bool ok = saved_load(r, runner, *weights, &err) && score(r, runner, *weights, batch, &err);
+    bool ok =
+        saved_load(r, runner, *weights, &err) && score(r, runner, *weights, batch, &err);
     pcvr_runner_free(runner);
     return ok ? 0 : run_fail(r, 1, err.text);
 }

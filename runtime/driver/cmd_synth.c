@@ -1,4 +1,5 @@
-// cmd_synth.c - pcvr synth: writes a learnable data set and says how well it can be learnt.
+// cmd_synth.c - pcvr synth: writes a learnable data set and says how well it can be
+// learnt.
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,8 @@ static const char usage[] =
     "  --rows N            default 16000 (official: 4000)\n"
     "  --files N           default 4\n"
     "  --group-rows N      rows of a row group; default 800 (official: 200)\n"
-    "  --vocab-cap N       largest vocabulary; default 100 (official: 1000), at least 50\n"
+    "  --vocab-cap N       largest vocabulary; default 100 (official: 1000), at least "
+    "50\n"
     "  --max-len N         longest sequence; default 32 (official: 256)\n"
     "  --seed N            of the rows; the truth behind the labels is always the same\n"
     "  --official          every official column at full width\n"
@@ -37,7 +39,8 @@ print(const char *dir, const SynthReport *r, bool json)
         return;
     }
     printf("%s: %lld rows (%lld positive) in %lld files, %lld row groups\n", dir,
-           (long long)r->rows, (long long)r->positives, (long long)r->files, (long long)r->groups);
+           (long long)r->rows, (long long)r->positives, (long long)r->files,
+           (long long)r->groups);
     printf("best reachable AUC %.4f, logloss %.4f\n", r->best_auc, r->best_logloss);
 }
 
@@ -52,10 +55,14 @@ cmd_synth(int argc, char **argv)
     DataError e = {{0}};
     SynthReport report;
     const Flag flags[] = {
-        {"output", FLAG_TEXT, &dir},         {"rows", FLAG_INT, &o.rows},
-        {"files", FLAG_INT, &o.files},       {"group-rows", FLAG_INT, &o.group_rows},
-        {"vocab-cap", FLAG_INT, &o.vocab_cap}, {"max-len", FLAG_INT, &o.max_len},
-        {"seed", FLAG_INT, &seed},           {"official", FLAG_PLAIN, &official},
+        {"output", FLAG_TEXT, &dir},
+        {"rows", FLAG_INT, &o.rows},
+        {"files", FLAG_INT, &o.files},
+        {"group-rows", FLAG_INT, &o.group_rows},
+        {"vocab-cap", FLAG_INT, &o.vocab_cap},
+        {"max-len", FLAG_INT, &o.max_len},
+        {"seed", FLAG_INT, &seed},
+        {"official", FLAG_PLAIN, &official},
         {"json", FLAG_SWITCH, &json},
     };
     for (int i = 0; i < argc; i++) {
@@ -72,9 +79,11 @@ cmd_synth(int argc, char **argv)
     }
     if (!flags_parse(argc, argv, flags, (int)(sizeof flags / sizeof *flags), NULL, &err))
         return fail(2, err.text);
-    negative = (o.rows < 0) + (o.files < 0) + (o.group_rows < 0) + (o.vocab_cap < 0) + (o.max_len < 0);
+    negative = (o.rows < 0) + (o.files < 0) + (o.group_rows < 0) + (o.vocab_cap < 0) +
+               (o.max_len < 0);
     if (!dir || negative)
-        return fail(2, dir ? "expected numbers from 1 on" : "no directory: give --output DIR");
+        return fail(2, dir ? "expected numbers from 1 on"
+                           : "no directory: give --output DIR");
     o.seed = (uint64_t)seed;
     o.official = official != 0;
     if (synth_write(dir, &o, &report, &e))

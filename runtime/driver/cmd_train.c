@@ -13,7 +13,8 @@ static const char usage[] =
     "  --experiment PATH      model file\n"
     "  --dataset-path PATH    Parquet file or directory (TRAIN_DATA_PATH)\n"
     "  --schema-path PATH     schema.json; default: beside the data (TAAC_SCHEMA_PATH)\n"
-    "  --run-dir DIR          where checkpoints go (TRAIN_CKPT_PATH); default outputs/NAME\n"
+    "  --run-dir DIR          where checkpoints go (TRAIN_CKPT_PATH); default "
+    "outputs/NAME\n"
     "  --checkpoint C         what the backward pass keeps: none, blocks, sample, names\n"
     "  --init FILE            start from saved weights\n"
     "  --order FILE           rows of each step, one line a step\n"
@@ -22,8 +23,10 @@ static const char usage[] =
     "  --threads N --chunk N|batch --lanes N\n"
     "  --strict-ids           an id outside its vocabulary is an error\n"
     "  --json                 print the summary as one line of JSON\n"
-    "  --SECTION.FIELD VALUE  any setting of train_config.json, as in --optimizer.lr 1e-3;\n"
-    "                         switches: --model.gradient_checkpointing, --model.no_gradient_checkpointing\n";
+    "  --SECTION.FIELD VALUE  any setting of train_config.json, as in --optimizer.lr "
+    "1e-3;\n"
+    "                         switches: --model.gradient_checkpointing, "
+    "--model.no_gradient_checkpointing\n";
 
 // 1 or 0 when the last switch of that name turns it on or off, -1 when there is none.
 static int
@@ -53,13 +56,15 @@ choose_checkpoint(Run *r, int argc, char **argv)
     int given = switch_given(argc, argv, "model.gradient_checkpointing",
                              "model.no_gradient_checkpointing");
     if (!r->f.checkpoint) {
-        r->f.checkpoint =
-            settings_bool(&r->settings, "model.gradient_checkpointing") ? "blocks" : "none";
+        r->f.checkpoint = settings_bool(&r->settings, "model.gradient_checkpointing")
+                              ? "blocks"
+                              : "none";
         return 0;
     }
     if (given >= 0 && strcmp(r->f.checkpoint, given ? "blocks" : "none")) {
-        pcvr_fail(&err, "--checkpoint %s and --model.%sgradient_checkpointing (which is "
-                        "--checkpoint %s) say different things",
+        pcvr_fail(&err,
+                  "--checkpoint %s and --model.%sgradient_checkpointing (which is "
+                  "--checkpoint %s) say different things",
                   r->f.checkpoint, given ? "" : "no_", given ? "blocks" : "none");
         return run_fail(r, 2, err.text);
     }
@@ -89,7 +94,8 @@ static void
 say_ignored(const Run *r)
 {
     if (settings_bool(&r->settings, "runtime.amp"))
-        fprintf(r->say, "runtime.amp: no effect on the CPU, everything runs in float32\n");
+        fprintf(r->say,
+                "runtime.amp: no effect on the CPU, everything runs in float32\n");
 }
 
 static int
@@ -97,13 +103,20 @@ parse(Run *r, int argc, char **argv)
 {
     PcvrError err = {{0}};
     const Flag flags[] = {
-        {"experiment", FLAG_TEXT, &r->f.experiment}, {"dataset-path", FLAG_TEXT, &r->f.dataset},
-        {"schema-path", FLAG_TEXT, &r->f.schema},    {"run-dir", FLAG_TEXT, &r->f.run_dir},
-        {"checkpoint", FLAG_TEXT, &r->f.checkpoint}, {"init", FLAG_TEXT, &r->f.init},
-        {"order", FLAG_TEXT, &r->f.order},           {"chunk", FLAG_TEXT, &r->f.chunk},
-        {"threads", FLAG_INT, &r->f.threads},        {"lanes", FLAG_INT, &r->f.lanes},
-        {"json", FLAG_SWITCH, &r->f.json},           {"no-clip", FLAG_PLAIN, &r->f.no_clip},
-        {"dry-run", FLAG_PLAIN, &r->f.dry_run},      {"strict-ids", FLAG_PLAIN, &r->f.strict_ids},
+        {"experiment", FLAG_TEXT, &r->f.experiment},
+        {"dataset-path", FLAG_TEXT, &r->f.dataset},
+        {"schema-path", FLAG_TEXT, &r->f.schema},
+        {"run-dir", FLAG_TEXT, &r->f.run_dir},
+        {"checkpoint", FLAG_TEXT, &r->f.checkpoint},
+        {"init", FLAG_TEXT, &r->f.init},
+        {"order", FLAG_TEXT, &r->f.order},
+        {"chunk", FLAG_TEXT, &r->f.chunk},
+        {"threads", FLAG_INT, &r->f.threads},
+        {"lanes", FLAG_INT, &r->f.lanes},
+        {"json", FLAG_SWITCH, &r->f.json},
+        {"no-clip", FLAG_PLAIN, &r->f.no_clip},
+        {"dry-run", FLAG_PLAIN, &r->f.dry_run},
+        {"strict-ids", FLAG_PLAIN, &r->f.strict_ids},
         {"help", FLAG_PLAIN, &r->f.help},
     };
     const char *path = run_path(flags_peek(argc, argv, "experiment"), "TAAC_EXPERIMENT");
@@ -112,7 +125,8 @@ parse(Run *r, int argc, char **argv)
     int status = experiment_open(&r->experiment, path, &r->settings);
     if (status)
         return status;
-    if (!flags_parse(argc, argv, flags, (int)(sizeof flags / sizeof *flags), &r->settings, &err) ||
+    if (!flags_parse(argc, argv, flags, (int)(sizeof flags / sizeof *flags), &r->settings,
+                     &err) ||
         !settings_supported(&r->settings, &err))
         return run_fail(r, 2, err.text);
     r->say = r->f.json ? stderr : stdout;
@@ -129,8 +143,8 @@ train(Run *r, int argc, char **argv)
     if (!status)
         status = run_schema(r);
     if (!status)
-        status = experiment_build(&r->experiment, &r->settings, r->schema, r->f.checkpoint,
-                                  &r->module);
+        status = experiment_build(&r->experiment, &r->settings, r->schema,
+                                  r->f.checkpoint, &r->module);
     if (!status)
         status = run_data(r, false);
     if (status)

@@ -1,4 +1,5 @@
-// cmd_val.c - pcvr val: scores a data set with saved weights, forward only, and evaluates the scores.
+// cmd_val.c - pcvr val: scores a data set with saved weights, forward only, and evaluates
+// the scores.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@ static const char usage[] =
     "usage: pcvr val --experiment MODEL.pcvr --dataset-path PATH [flags]\n\n"
     "  --experiment PATH        model file\n"
     "  --dataset-path PATH      Parquet file or directory (TRAIN_DATA_PATH)\n"
-    "  --checkpoint PATH        saved weights: a .safetensors file, or a directory that holds one;\n"
+    "  --checkpoint PATH        saved weights: a .safetensors file, or a directory that "
+    "holds one;\n"
     "                           default: the latest of the run directory\n"
     "  --run-dir DIR            run directory (TRAIN_CKPT_PATH); default outputs/NAME\n"
     "  --schema-path PATH       schema.json; default: beside the weights\n"
@@ -32,15 +34,23 @@ parse(Run *r, int argc, char **argv)
 {
     PcvrError err = {{0}};
     const Flag flags[] = {
-        {"experiment", FLAG_TEXT, &r->f.experiment}, {"dataset-path", FLAG_TEXT, &r->f.dataset},
-        {"schema-path", FLAG_TEXT, &r->f.schema},    {"run-dir", FLAG_TEXT, &r->f.run_dir},
-        {"checkpoint", FLAG_TEXT, &r->f.checkpoint}, {"output", FLAG_TEXT, &r->f.output},
+        {"experiment", FLAG_TEXT, &r->f.experiment},
+        {"dataset-path", FLAG_TEXT, &r->f.dataset},
+        {"schema-path", FLAG_TEXT, &r->f.schema},
+        {"run-dir", FLAG_TEXT, &r->f.run_dir},
+        {"checkpoint", FLAG_TEXT, &r->f.checkpoint},
+        {"output", FLAG_TEXT, &r->f.output},
         {"predictions-path", FLAG_TEXT, &r->f.predictions},
-        {"device", FLAG_TEXT, &r->f.device},         {"amp-dtype", FLAG_TEXT, &r->f.amp_dtype},
-        {"chunk", FLAG_TEXT, &r->f.chunk},           {"threads", FLAG_INT, &r->f.threads},
-        {"lanes", FLAG_INT, &r->f.lanes},            {"batch-size", FLAG_INT, &r->f.batch_size},
-        {"num-workers", FLAG_INT, &r->f.workers},    {"amp", FLAG_SWITCH, &r->f.amp},
-        {"compile", FLAG_SWITCH, &r->f.compile},     {"json", FLAG_SWITCH, &r->f.json},
+        {"device", FLAG_TEXT, &r->f.device},
+        {"amp-dtype", FLAG_TEXT, &r->f.amp_dtype},
+        {"chunk", FLAG_TEXT, &r->f.chunk},
+        {"threads", FLAG_INT, &r->f.threads},
+        {"lanes", FLAG_INT, &r->f.lanes},
+        {"batch-size", FLAG_INT, &r->f.batch_size},
+        {"num-workers", FLAG_INT, &r->f.workers},
+        {"amp", FLAG_SWITCH, &r->f.amp},
+        {"compile", FLAG_SWITCH, &r->f.compile},
+        {"json", FLAG_SWITCH, &r->f.json},
         {"strict-ids", FLAG_PLAIN, &r->f.strict_ids},
     };
     if (argc > 0 && !strcmp(argv[0], "single")) {
@@ -73,7 +83,8 @@ paths(Run *r, char **weights)
     *weights = checkpoint_find(r->f.checkpoint ? r->f.checkpoint : r->run_dir, &err);
     if (!*weights)
         return run_fail(r, 1, err.text);
-    r->schema_path = r->f.schema ? strdup(r->f.schema) : checkpoint_beside(*weights, "schema.json");
+    r->schema_path =
+        r->f.schema ? strdup(r->f.schema) : checkpoint_beside(*weights, "schema.json");
     return r->schema_path ? 0 : run_fail(r, 1, "out of memory");
 }
 
@@ -84,7 +95,8 @@ write_predictions(const char *path, const Scores *s, const double *p, PcvrError 
     for (int64_t i = 0; i < s->n; i++) {
         json_t *v = json_object();
         json_object_set_new(v, "sample_index", json_integer(i));
-        json_object_set_new(v, "user_id", json_string(s->users[i] ? s->users[i] : "None"));
+        json_object_set_new(v, "user_id",
+                            json_string(s->users[i] ? s->users[i] : "None"));
         json_object_set_new(v, "score", json_finite(p[i * s->actions]));
         json_object_set_new(v, "target", json_real(s->labels[i * s->actions]));
         json_object_set_new(v, "timestamp", json_integer(s->times[i]));
@@ -141,8 +153,9 @@ evaluation_json(const Run *r, const char *weights, const char *predictions, int6
     json_object_set_new(telemetry, "label", json_string("evaluation"));
     json_object_set_new(telemetry, "elapsed_sec", json_finite(seconds));
     json_object_set_new(telemetry, "rows", json_integer(e->sample_count));
-    json_object_set_new(telemetry, "rows_per_sec",
-                        json_finite((double)e->sample_count / (seconds > 0.0 ? seconds : 1e-9)));
+    json_object_set_new(
+        telemetry, "rows_per_sec",
+        json_finite((double)e->sample_count / (seconds > 0.0 ? seconds : 1e-9)));
     json_object_set_new(v, "telemetry", telemetry);
     return v;
 }
@@ -168,7 +181,8 @@ write_evaluation(const Run *r, const char *path, json_t *v, PcvrError *err)
 static bool
 evaluate_column(const Scores *s, const double *p, int column, PcvrEvaluation *e)
 {
-    double *y = malloc(((size_t)s->n + 1) * sizeof *y), *q = malloc(((size_t)s->n + 1) * sizeof *q);
+    double *y = malloc(((size_t)s->n + 1) * sizeof *y),
+           *q = malloc(((size_t)s->n + 1) * sizeof *q);
     for (int64_t i = 0; y && q && i < s->n; i++) {
         y[i] = s->labels[i * s->actions + column];
         q[i] = p[i * s->actions + column];
@@ -186,14 +200,14 @@ say_columns(const Run *r, const Scores *s, const double *p)
     for (int a = 1; a < s->actions; a++) {
         PcvrEvaluation e;
         if (evaluate_column(s, p, a, &e))
-            fprintf(r->say, "action %d: AUC %.6f  logloss %.6f  brier %.6f\n", a, e.auc, e.logloss,
-                    e.brier);
+            fprintf(r->say, "action %d: AUC %.6f  logloss %.6f  brier %.6f\n", a, e.auc,
+                    e.logloss, e.brier);
     }
 }
 
 static bool
-evaluate(Run *r, pcvr_runner *runner, const char *weights, int64_t batch, const char *output,
-         const char *predictions, PcvrError *err)
+evaluate(Run *r, pcvr_runner *runner, const char *weights, int64_t batch,
+         const char *output, const char *predictions, PcvrError *err)
 {
     Scores s = {.want_users = true};
     PcvrEvaluation e;
@@ -209,7 +223,8 @@ evaluate(Run *r, pcvr_runner *runner, const char *weights, int64_t batch, const 
         json_decref(v);
     }
     if (ok) {
-        fprintf(r->say, "%s: AUC %.6f (95%% %.4f to %.4f)  logloss %.6f  brier %.6f  %lld rows\n",
+        fprintf(r->say,
+                "%s: AUC %.6f (95%% %.4f to %.4f)  logloss %.6f  brier %.6f  %lld rows\n",
                 weights, e.auc, e.interval.low, e.interval.high, e.logloss, e.brier,
                 (long long)s.n);
         say_columns(r, &s, p);
@@ -226,8 +241,10 @@ score_all(Run *r, const char *weights)
     PcvrError err = {{0}};
     char text[512] = "";
     pcvr_runner *runner = NULL;
-    int64_t batch = r->f.batch_size > 0 ? r->f.batch_size : settings_int(&r->settings, "data.batch_size");
-    char *output = malloc(strlen(r->run_dir) + 64), *predictions = malloc(strlen(r->run_dir) + 64);
+    int64_t batch = r->f.batch_size > 0 ? r->f.batch_size
+                                        : settings_int(&r->settings, "data.batch_size");
+    char *output = malloc(strlen(r->run_dir) + 64),
+         *predictions = malloc(strlen(r->run_dir) + 64);
     r->options.forward_only = true;
     bool ok = (output && predictions) || pcvr_fail(&err, "out of memory");
     ok = ok && pcvr_make_dirs(r->run_dir, &err);
@@ -263,7 +280,8 @@ val(Run *r, int argc, char **argv, char **weights)
     if (!status)
         status = run_schema(r);
     if (!status)
-        status = experiment_build(&r->experiment, &r->settings, r->schema, "none", &r->module);
+        status =
+            experiment_build(&r->experiment, &r->settings, r->schema, "none", &r->module);
     if (!status)
         status = run_data(r, false);
     return status ? status : score_all(r, *weights);

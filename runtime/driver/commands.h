@@ -5,8 +5,8 @@
 
 #define PCVR_VERSION "0.1.0"
 
-// Arguments are those behind the command's name. Results are exit statuses: 0, 1 a fault in the input, 2 in
-// the command line, 70 an internal fault, 130 interrupted.
+// Arguments are those behind the command's name. Results are exit statuses: 0, 1 a fault
+// in the input, 2 in the command line, 70 an internal fault, 130 interrupted.
 int cmd_train(int argc, char **argv);
 int cmd_val(int argc, char **argv);
 int cmd_infer(int argc, char **argv);

@@ -1,4 +1,5 @@
-// experiment.c - a model file as the driver uses it: its defaults, and the module compiled from it.
+// experiment.c - a model file as the driver uses it: its defaults, and the module
+// compiled from it.
 
 #include "experiment.h"
 
@@ -20,8 +21,8 @@ is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-// "x.pcvr" as it is; a directory: model.pcvr in it; "experiments/onetrans" or "onetrans": models/onetrans.pcvr
-// where that exists.
+// "x.pcvr" as it is; a directory: model.pcvr in it; "experiments/onetrans" or "onetrans":
+// models/onetrans.pcvr where that exists.
 static char *
 model_path(const char *given)
 {
@@ -66,12 +67,14 @@ take_defaults(Experiment *e, Settings *settings)
     const Config *config = e->state->model.c.config;
     PcvrError err = {{0}};
     json_t *fields = config_json(config), *train = config_train_json(config);
-    bool ok = fields && train && settings_init(settings, settings_class_for(fields), &err) &&
+    bool ok = fields && train &&
+              settings_init(settings, settings_class_for(fields), &err) &&
               settings_take_model(settings, fields, train, &err);
     json_decref(fields);
     json_decref(train);
     if (!ok)
-        fprintf(stderr, "pcvr: %s: %s\n", e->path, err.text[0] ? err.text : "out of memory");
+        fprintf(stderr, "pcvr: %s: %s\n", e->path,
+                err.text[0] ? err.text : "out of memory");
     return ok ? 0 : 1;
 }
 

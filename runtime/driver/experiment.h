@@ -1,4 +1,5 @@
-// experiment.h - a model file as the driver uses it: its defaults, and the module compiled from it.
+// experiment.h - a model file as the driver uses it: its defaults, and the module
+// compiled from it.
 
 #ifndef PCVR_EXPERIMENT_H
 #define PCVR_EXPERIMENT_H
@@ -10,19 +11,20 @@
 typedef struct ExperimentState ExperimentState;
 
 typedef struct Experiment {
-    char *path;           // of the .pcvr file
-    char *name;           // "onetrans"
+    char *path; // of the .pcvr file
+    char *name; // "onetrans"
     ExperimentState *state;
 } Experiment;
 
-// Reads a model file; "experiments/onetrans" and "onetrans" find models/onetrans.pcvr too. Fills `settings` with the
-// reference's defaults and those of the file. 0, or an exit status after diagnostics on stderr. Both are to be freed
-// in any case.
+// Reads a model file; "experiments/onetrans" and "onetrans" find models/onetrans.pcvr
+// too. Fills `settings` with the reference's defaults and those of the file. 0, or an
+// exit status after diagnostics on stderr. Both are to be freed in any case.
 int experiment_open(Experiment *e, const char *path, Settings *settings);
 void experiment_free(Experiment *e);
 
-// Compiles the model for a schema (max_len set), the settings' model section and a checkpoint choice, loads it
-// for the best instruction set. 0, or an exit status after diagnostics on stderr.
+// Compiles the model for a schema (max_len set), the settings' model section and a
+// checkpoint choice, loads it for the best instruction set. 0, or an exit status after
+// diagnostics on stderr.
 int experiment_build(Experiment *e, const Settings *settings, const Schema *schema,
                      const char *checkpoint, const pcvr_module **out);
 

@@ -15,11 +15,12 @@ typedef struct Reader {
     const Flag *flags;
     int n_flags;
     Settings *settings;
-    bool chosen[TRANSFORM_LIMIT];    // transforms whose class was given
+    bool chosen[TRANSFORM_LIMIT]; // transforms whose class was given
     PcvrError *err;
 } Reader;
 
-// A flag's name without hyphens in front and without "=value"; hyphens become `to`, or underscores hyphens.
+// A flag's name without hyphens in front and without "=value"; hyphens become `to`, or
+// underscores hyphens.
 static bool
 flag_name(char out[NAME_LIMIT], const char *arg, char from, char to)
 {
@@ -74,9 +75,11 @@ unknown(Reader *r, const char *arg)
 {
     char hyphens[NAME_LIMIT], underscores[NAME_LIMIT];
     int n = 0, n_fields = r->settings ? settings_n_fields(r->settings) : 0;
-    const char **names = malloc(((size_t)r->n_flags + (size_t)n_fields + 1) * sizeof *names);
+    const char **names =
+        malloc(((size_t)r->n_flags + (size_t)n_fields + 1) * sizeof *names);
     const char *near = NULL;
-    if (names && flag_name(hyphens, arg, '_', '-') && flag_name(underscores, arg, '-', '_')) {
+    if (names && flag_name(hyphens, arg, '_', '-') &&
+        flag_name(underscores, arg, '-', '_')) {
         for (int i = 0; i < r->n_flags; i++)
             names[n++] = r->flags[i].name;
         near = flags_nearest(hyphens, names, n);
@@ -146,7 +149,8 @@ own_flag(Reader *r, const char *arg)
     for (int i = 0; i < r->n_flags; i++) {
         const Flag *f = &r->flags[i];
         bool bare = f->kind == FLAG_SWITCH || f->kind == FLAG_PLAIN;
-        bool no = f->kind == FLAG_SWITCH && !strncmp(name, "no-", 3) && !strcmp(name + 3, f->name);
+        bool no = f->kind == FLAG_SWITCH && !strncmp(name, "no-", 3) &&
+                  !strcmp(name + 3, f->name);
         if (!no && strcmp(name, f->name))
             continue;
         if (!bare)
@@ -177,7 +181,8 @@ static bool
 set_switch(Reader *r, const char *arg, const char *path, bool on)
 {
     if (strchr(arg, '='))
-        return pcvr_fail(r->err, "switch '%s' takes no value; use --%s or its no_ form", arg, path);
+        return pcvr_fail(r->err, "switch '%s' takes no value; use --%s or its no_ form",
+                         arg, path);
     return settings_set(r->settings, path, json_boolean(on), r->err);
 }
 
@@ -207,8 +212,10 @@ transform_chosen(Reader *r, const char *path)
         return true;
     unsigned long i = strtoul(path + sizeof prefix - 1, NULL, 10);
     return (i < TRANSFORM_LIMIT && r->chosen[i]) ||
-           pcvr_fail(r->err, "--%s: name the transform first, as in "
-                             "data_pipeline.transforms.%lu:pcvr_feature_mask_config", path, i);
+           pcvr_fail(r->err,
+                     "--%s: name the transform first, as in "
+                     "data_pipeline.transforms.%lu:pcvr_feature_mask_config",
+                     path, i);
 }
 
 static bool
@@ -261,8 +268,12 @@ bool
 flags_parse(int argc, char **argv, const Flag *flags, int n_flags, Settings *settings,
             PcvrError *err)
 {
-    Reader r = {.argc = argc, .argv = argv, .flags = flags, .n_flags = n_flags,
-                .settings = settings, .err = err};
+    Reader r = {.argc = argc,
+                .argv = argv,
+                .flags = flags,
+                .n_flags = n_flags,
+                .settings = settings,
+                .err = err};
     for (; r.at < argc; r.at++) {
         const char *arg = argv[r.at];
         if (strncmp(arg, "--", 2) || !arg[2]) {

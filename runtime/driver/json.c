@@ -98,8 +98,9 @@ json_number_text(char out[32], double x)
         plain_digits(out, digits, exponent, signbit(x));
         return;
     }
-    snprintf(out, 32, "%s%c%s%se%c%02d", signbit(x) ? "-" : "", digits[0], n > 1 ? "." : "",
-             digits + 1, exponent < 0 ? '-' : '+', abs(exponent) % 1000);
+    snprintf(out, 32, "%s%c%s%se%c%02d", signbit(x) ? "-" : "", digits[0],
+             n > 1 ? "." : "", digits + 1, exponent < 0 ? '-' : '+',
+             abs(exponent) % 1000);
 }
 
 static void
@@ -134,7 +135,8 @@ write_object(Buffer *b, const json_t *v, int indent, int depth)
     const char *key, *separator = "";
     json_t *item;
     buffer_puts(b, "{");
-    json_object_foreach((json_t *)(uintptr_t)v, key, item) {
+    json_object_foreach((json_t *)(uintptr_t)v, key, item)
+    {
         buffer_puts(b, separator);
         write_break(b, indent, depth + 1);
         write_string(b, key);

@@ -17,14 +17,16 @@ typedef struct Buffer {
 
 void buffer_add(Buffer *b, const char *s, size_t n);
 void buffer_puts(Buffer *b, const char *s);
-void buffer_printf(Buffer *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void buffer_printf(Buffer *b, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-// Shortest decimal text that reads back as the same double, spelled as Python does ("0.0001", "1e-05",
-// "3.0", "NaN", "Infinity").
+// Shortest decimal text that reads back as the same double, spelled as Python does
+// ("0.0001", "1e-05", "3.0", "NaN", "Infinity").
 void json_number_text(char out[32], double x);
 
-// The text of a value: indent > 0 breaks lines with that many blanks a level, 0 gives one compact line.
-// Object keys keep their order. The caller frees it; NULL when memory is short.
+// The text of a value: indent > 0 breaks lines with that many blanks a level, 0 gives one
+// compact line. Object keys keep their order. The caller frees it; NULL when memory is
+// short.
 char *json_text(const json_t *v, int indent);
 
 // The value at "a.b.0.c" (digits index arrays), or NULL. Borrowed.

@@ -34,7 +34,8 @@ cmd_help(int argc, char **argv)
 {
     (void)argc;
     (void)argv;
-    puts("pcvr - trains, validates and measures compiled PCVR models\n\nusage: pcvr COMMAND ...\n");
+    puts("pcvr - trains, validates and measures compiled PCVR models\n\nusage: pcvr "
+         "COMMAND ...\n");
     for (int i = 0; i < N_COMMANDS; i++)
         printf("  %-8s %s\n", commands[i].name, commands[i].what);
     puts("\n'pcvr COMMAND --help' lists the flags of a command");
@@ -69,7 +70,7 @@ main(int argc, char **argv)
             return commands[i].run(argc - 2, argv + 2);
     }
     const char *near = flags_nearest(name, names, N_COMMANDS);
-    fprintf(stderr, "pcvr: unknown command '%s'%s%s%s\n", name, near ? "; did you mean '" : "",
-            near ? near : "", near ? "'?" : "");
+    fprintf(stderr, "pcvr: unknown command '%s'%s%s%s\n", name,
+            near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return 2;
 }

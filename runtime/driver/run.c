@@ -39,7 +39,8 @@ run_options(Run *r)
 {
     char *end;
     r->options = (pcvr_options){.lanes = (int)r->f.lanes, .threads = (int)r->f.threads};
-    if (r->f.lanes < 0 || r->f.lanes > 1 << 20 || r->f.threads < 0 || r->f.threads > 1 << 16)
+    if (r->f.lanes < 0 || r->f.lanes > 1 << 20 || r->f.threads < 0 ||
+        r->f.threads > 1 << 16)
         return run_fail(r, 2, "--lanes and --threads: expected a number from 1 on");
     if (r->f.chunk && !strcmp(r->f.chunk, "batch")) {
         r->options.chunk = PCVR_CHUNK_BATCH;
@@ -59,7 +60,8 @@ run_dataset(Run *r)
     if (!r->f.dataset)
         return run_fail(r, 2, "no data: give --dataset-path PATH or set TRAIN_DATA_PATH");
     if (access(r->f.dataset, R_OK)) {
-        pcvr_fail(&err, "%s: cannot read the data set: %s", r->f.dataset, strerror(errno));
+        pcvr_fail(&err, "%s: cannot read the data set: %s", r->f.dataset,
+                  strerror(errno));
         return run_fail(r, 1, err.text);
     }
     return 0;
@@ -70,7 +72,8 @@ run_schema(Run *r)
 {
     DataError e = {{0}};
     r->schema = schema_read(r->schema_path, &e);
-    if (!r->schema || schema_set_lens(r->schema, settings_text(&r->settings, "data.seq_max_lens"), &e))
+    if (!r->schema ||
+        schema_set_lens(r->schema, settings_text(&r->settings, "data.seq_max_lens"), &e))
         return run_fail(r, 1, e.text);
     return 0;
 }
@@ -92,7 +95,8 @@ run_oov(const Run *r, DataStream *s)
     const DataOov *o = data_stream_oov(s, &n);
     for (int i = 0; i < n; i++) {
         fprintf(stderr,
-                "pcvr %s: warning: column '%s': %lld ids outside the vocabulary of %lld read as 0 "
+                "pcvr %s: warning: column '%s': %lld ids outside the vocabulary of %lld "
+                "read as 0 "
                 "(%lld to %lld); the first, %lld, in %s row %lld\n",
                 r->command, o[i].column, (long long)o[i].count, (long long)o[i].vocab,
                 (long long)o[i].min, (long long)o[i].max, (long long)o[i].first_value,
@@ -139,7 +143,8 @@ scores_add(Scores *s, pcvr_runner *runner, const DataBatch *b, PcvrError *err)
     int64_t n = b->tensors.size;
     if (!scores_room(s, n, err))
         return false;
-    int rc = pcvr_runner_forward(runner, &b->tensors, s->logits + s->n * s->actions, NULL);
+    int rc =
+        pcvr_runner_forward(runner, &b->tensors, s->logits + s->n * s->actions, NULL);
     if (rc != PCVR_OK)
         return pcvr_fail(err, "the module refused a batch (%d)", rc);
     for (int64_t i = 0; i < n; i++) {
@@ -155,14 +160,17 @@ scores_add(Scores *s, pcvr_runner *runner, const DataBatch *b, PcvrError *err)
 }
 
 bool
-run_score(Run *r, pcvr_runner *runner, int first, int end, int64_t batch_size, Scores *out,
-          PcvrError *err)
+run_score(Run *r, pcvr_runner *runner, int first, int end, int64_t batch_size,
+          Scores *out, PcvrError *err)
 {
     DataError e = {{0}};
     DataStream *s;
     const DataBatch *b;
-    DataStreamOptions o = {.batch_size = batch_size, .first_group = first, .end_group = end,
-                           .sampler = DATA_SCAN, .threads = 1};
+    DataStreamOptions o = {.batch_size = batch_size,
+                           .first_group = first,
+                           .end_group = end,
+                           .sampler = DATA_SCAN,
+                           .threads = 1};
     int rc;
     out->actions = r->module->actions;
     if (data_stream_open(r->data, &o, &s, &e))
@@ -219,7 +227,8 @@ run_plan_json(const pcvr_plan *p)
     json_object_set_new(out, "row_store_bytes", json_integer(p->row_store_bytes));
     json_object_set_new(out, "input_bytes", json_integer(p->input_bytes));
     json_object_set_new(out, "activation_bytes", json_integer(p->activation_bytes));
-    json_object_set_new(out, "kept_bytes_per_sample", json_integer(p->kept_bytes_per_sample));
+    json_object_set_new(out, "kept_bytes_per_sample",
+                        json_integer(p->kept_bytes_per_sample));
     json_object_set_new(out, "planned_peak_bytes", json_integer(p->planned_peak_bytes));
     return out;
 }

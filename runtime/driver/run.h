@@ -1,4 +1,5 @@
-// run.h - a run of the driver: the settings, the data and the model that train and val share.
+// run.h - a run of the driver: the settings, the data and the model that train and val
+// share.
 
 #ifndef PCVR_RUN_H
 #define PCVR_RUN_H
@@ -13,14 +14,15 @@
 
 // Flags that say how to run, not what.
 typedef struct RunFlags {
-    const char *experiment, *dataset, *schema, *run_dir, *checkpoint, *init, *order, *chunk;
-    const char *output, *predictions, *device, *amp_dtype;    // val
+    const char *experiment, *dataset, *schema, *run_dir, *checkpoint, *init, *order,
+        *chunk;
+    const char *output, *predictions, *device, *amp_dtype; // val
     int64_t threads, lanes, batch_size, workers;
     int json, no_clip, dry_run, strict_ids, amp, compile, help;
 } RunFlags;
 
 typedef struct Run {
-    const char *command;      // "train"
+    const char *command; // "train"
     RunFlags f;
     Settings settings;
     Experiment experiment;
@@ -29,7 +31,7 @@ typedef struct Run {
     Data *data;
     const pcvr_module *module;
     pcvr_options options;
-    FILE *say;                // progress: stdout, or stderr with --json
+    FILE *say; // progress: stdout, or stderr with --json
 } Run;
 
 void run_free(Run *r);
@@ -40,7 +42,8 @@ int run_fail(const Run *r, int status, const char *text);
 int run_options(Run *r);
 // The flag, else the environment variable if it is set and not empty, else NULL.
 const char *run_path(const char *flag, const char *variable);
-// Takes the data set's path from the flag or TRAIN_DATA_PATH and looks whether it is there. 0 or a status.
+// Takes the data set's path from the flag or TRAIN_DATA_PATH and looks whether it is
+// there. 0 or a status.
 int run_dataset(Run *r);
 // Reads the schema at schema_path and sets its lengths. 0 or a status after a message.
 int run_schema(Run *r);
@@ -53,16 +56,17 @@ void run_oov(const Run *r, DataStream *s);
 typedef struct Scores {
     int64_t n, room;
     int actions;
-    float *logits;            // [n, actions]
-    double *labels;           // [n, actions], the label repeated
-    int64_t *times;           // [n]
-    char **users;             // [n], NULL for a null id; only if wanted
+    float *logits;  // [n, actions]
+    double *labels; // [n, actions], the label repeated
+    int64_t *times; // [n]
+    char **users;   // [n], NULL for a null id; only if wanted
     bool want_users;
 } Scores;
 
-// Scores rows of row groups [first, end) in file order, forward only. On false err says why.
-bool run_score(Run *r, pcvr_runner *runner, int first, int end, int64_t batch_size, Scores *out,
-               PcvrError *err);
+// Scores rows of row groups [first, end) in file order, forward only. On false err says
+// why.
+bool run_score(Run *r, pcvr_runner *runner, int first, int end, int64_t batch_size,
+               Scores *out, PcvrError *err);
 void scores_free(Scores *s);
 
 // {"sample_count": …}: diagnostics under the reference's names. A new reference.

@@ -43,7 +43,8 @@ list_field(const Settings *s, const char *path)
     size_t n = strspn(rest, "0123456789");
     if (n == 0 || n > 4 || rest[n] != '.')
         return NULL;
-    const json_t *list = settings_get(s, terms ? "loss.terms" : "data_pipeline.transforms");
+    const json_t *list =
+        settings_get(s, terms ? "loss.terms" : "data_pipeline.transforms");
     const json_t *item = json_array_get(list, strtoul(rest, NULL, 10));
     if (!item)
         return NULL;
@@ -98,14 +99,16 @@ plant(json_t *root, const char *path, json_t *value)
     return false;
 }
 
-// "model.ns" stands between rms_norm_block_rows and a class's own fields, as in the table.
+// "model.ns" stands between rms_norm_block_rows and a class's own fields, as in the
+// table.
 bool
 settings_init(Settings *s, const SettingsClass *kind, PcvrError *err)
 {
     *s = (Settings){.kind = kind, .root = json_object(), .extra = json_object()};
     bool ok = s->root && s->extra;
-    static const char *const sections[] = {"data", "data_pipeline", "optimizer", "ema", "runtime",
-                                           "loss", "sparse_optimizer", "model", "validation"};
+    static const char *const sections[] = {
+        "data", "data_pipeline",    "optimizer", "ema",       "runtime",
+        "loss", "sparse_optimizer", "model",     "validation"};
     for (size_t i = 0; ok && i < sizeof sections / sizeof *sections; i++)
         ok = json_object_set_new(s->root, sections[i], json_object()) == 0;
     for (int i = 0; ok && i < settings_n_common + kind->n_model; i++) {
@@ -173,7 +176,7 @@ settings_set(Settings *s, const char *path, json_t *value, PcvrError *err)
         json_decref(value);
         return pcvr_fail(err, "unknown field '%s'", path);
     }
-    if (f == &group_field) {    // one group: checked as an object that holds it
+    if (f == &group_field) { // one group: checked as an object that holds it
         json_t *wrapped = json_object();
         json_object_set_new(wrapped, "group", value);
         json_t *groups = settings_coerce(f, path, wrapped, err);
@@ -186,7 +189,8 @@ settings_set(Settings *s, const char *path, json_t *value, PcvrError *err)
         return false;
     if (is_own(s, f))
         return json_object_set_new(s->extra, path, value) == 0;
-    return json_path_set(s->root, path, value) || pcvr_fail(err, "unknown field '%s'", path);
+    return json_path_set(s->root, path, value) ||
+           pcvr_fail(err, "unknown field '%s'", path);
 }
 
 bool
@@ -213,12 +217,13 @@ settings_choose_transform(Settings *s, int index, const char *selector, PcvrErro
     const TransformClass *t = settings_transform_selected(selector);
     json_t *list = settings_get(s, "data_pipeline.transforms");
     if (index < 0 || (size_t)index >= json_array_size(list))
-        return pcvr_fail(err, "data_pipeline.transforms.%d: there are %zu transforms", index,
-                         json_array_size(list));
+        return pcvr_fail(err, "data_pipeline.transforms.%d: there are %zu transforms",
+                         index, json_array_size(list));
     if (!t)
-        return pcvr_fail(err, "data_pipeline.transforms.%d: unknown transform '%s'", index,
-                         selector);
-    const char *now = json_string_value(json_object_get(json_array_get(list, (size_t)index), "name"));
+        return pcvr_fail(err, "data_pipeline.transforms.%d: unknown transform '%s'",
+                         index, selector);
+    const char *now =
+        json_string_value(json_object_get(json_array_get(list, (size_t)index), "name"));
     if (now && !strcmp(now, t->name))
         return true;
     json_t *record = json_object();
@@ -250,25 +255,30 @@ static bool
 own_field_add(Settings *s, const char *path, const json_t *value, PcvrError *err)
 {
     Field *own = realloc(s->own, (size_t)(s->n_own + 1) * sizeof *own);
-    char *name = strdup(path), *standard = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *name = strdup(path),
+         *standard = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     if (own)
         s->own = own;
-    if (!own || !name || !standard || json_object_set_new(s->extra, path, json_deep_copy(value))) {
+    if (!own || !name || !standard ||
+        json_object_set_new(s->extra, path, json_deep_copy(value))) {
         free(name);
         free(standard);
         return pcvr_fail(err, "out of memory");
     }
-    s->own[s->n_own++] = (Field){.path = name, .kind = kind_of(value), .standard = standard};
+    s->own[s->n_own++] =
+        (Field){.path = name, .kind = kind_of(value), .standard = standard};
     return true;
 }
 
-// Walks nested model fields. Groups and own dictionaries are values, the rest of the objects are names.
+// Walks nested model fields. Groups and own dictionaries are values, the rest of the
+// objects are names.
 static bool
 take_fields(Settings *s, const char *prefix, const json_t *fields, PcvrError *err)
 {
     const char *key;
     json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)fields, key, v) {
+    json_object_foreach((json_t *)(uintptr_t)fields, key, v)
+    {
         char path[256];
         if ((size_t)snprintf(path, sizeof path, "%s.%s", prefix, key) >= sizeof path)
             return pcvr_fail(err, "%s: a name of more than 255 bytes", prefix);
@@ -286,16 +296,18 @@ take_fields(Settings *s, const char *prefix, const json_t *fields, PcvrError *er
 }
 
 bool
-settings_take_model(Settings *s, const json_t *fields, const json_t *train, PcvrError *err)
+settings_take_model(Settings *s, const json_t *fields, const json_t *train,
+                    PcvrError *err)
 {
     const char *key;
     json_t *v;
     if (!take_fields(s, "model", fields, err))
         return false;
-    json_object_foreach((json_t *)(uintptr_t)train, key, v) {
+    json_object_foreach((json_t *)(uintptr_t)train, key, v)
+    {
         const Field *f = settings_field(s, key);
         if (!f && !strncmp(key, "model.", 6))
-            continue;    // already in the fields
+            continue; // already in the fields
         if (!f)
             return pcvr_fail(err, "train section: unknown key '%s'", key);
         if (!settings_set(s, key, json_incref(v), err))
@@ -308,10 +320,10 @@ json_t *
 settings_model_json(const Settings *s)
 {
     const char *key;
-    json_t *v, *out = json_object(), *model = json_deep_copy(json_object_get(s->root, "model"));
+    json_t *v, *out = json_object(),
+               *model = json_deep_copy(json_object_get(s->root, "model"));
     json_object_set_new(out, "model", model);
-    json_object_foreach(s->extra, key, v)
-        plant(out, key, json_deep_copy(v));
+    json_object_foreach(s->extra, key, v) plant(out, key, json_deep_copy(v));
     json_t *result = json_incref(json_object_get(out, "model"));
     json_decref(out);
     return result;

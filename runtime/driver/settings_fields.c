@@ -1,16 +1,17 @@
-// settings_fields.c - every field of the reference's training configuration, in its order.
+// settings_fields.c - every field of the reference's training configuration, in its
+// order.
 
 #include "settings.h"
 
 #include <string.h>
 
 // Numbers: [low, high], with an open end as a separate mark. Equal ends allow everything.
-#define ANY 0, 0, false, false
-#define AT_LEAST(x) x, 1e300, false, false
-#define WITHIN(a, b) a, b, false, false
-#define ABOVE_TO(a, b) a, b, true, false
+#define ANY              0, 0, false, false
+#define AT_LEAST(x)      x, 1e300, false, false
+#define WITHIN(a, b)     a, b, false, false
+#define ABOVE_TO(a, b)   a, b, true, false
 #define FROM_BELOW(a, b) a, b, false, true
-#define BETWEEN(a, b) a, b, true, true
+#define BETWEEN(a, b)    a, b, true, true
 
 const Field settings_common[] = {
     {"data.batch_size", FIELD_INT, "256", NULL, AT_LEAST(1)},
@@ -21,10 +22,13 @@ const Field settings_common[] = {
     {"data.valid_ratio", FIELD_FLOAT, "0.1", NULL, BETWEEN(0, 1)},
     {"data.split_strategy", FIELD_CHOICE, "\"row_group_tail\"",
      "row_group_tail|timestamp_auto|user_hash|sample_hash", ANY},
-    {"data.sampling_strategy", FIELD_CHOICE, "\"step_random\"", "step_random|row_group_sweep", ANY},
+    {"data.sampling_strategy", FIELD_CHOICE, "\"step_random\"",
+     "step_random|row_group_sweep", ANY},
     {"data.eval_every_n_steps", FIELD_INT, "5000", NULL, AT_LEAST(0)},
-    {"data.seq_max_lens", FIELD_TEXT, "\"seq_a:256,seq_b:256,seq_c:512,seq_d:512\"", NULL, ANY},
-    {"data_pipeline.cache.mode", FIELD_CHOICE, "\"none\"", "none|lru|fifo|lfu|rr|opt", ANY},
+    {"data.seq_max_lens", FIELD_TEXT, "\"seq_a:256,seq_b:256,seq_c:512,seq_d:512\"", NULL,
+     ANY},
+    {"data_pipeline.cache.mode", FIELD_CHOICE, "\"none\"", "none|lru|fifo|lfu|rr|opt",
+     ANY},
     {"data_pipeline.cache.max_batches", FIELD_INT, "0", NULL, AT_LEAST(0)},
     {"data_pipeline.transforms", FIELD_TRANSFORMS, "[]", NULL, ANY},
     {"data_pipeline.seed", FIELD_INT_OR_NULL, "null", NULL, ANY},
@@ -50,7 +54,8 @@ const Field settings_common[] = {
     {"runtime.deterministic", FIELD_BOOL, "true", NULL, ANY},
     {"loss.terms", FIELD_TERMS,
      "[{\"name\": \"bce\", \"kind\": \"bce\", \"weight\": 1.0, \"focal_alpha\": 0.1, "
-     "\"focal_gamma\": 2.0, \"temperature\": 1.0}]", NULL, ANY},
+     "\"focal_gamma\": 2.0, \"temperature\": 1.0}]",
+     NULL, ANY},
     {"sparse_optimizer.sparse_lr", FIELD_FLOAT, "0.05", NULL, ANY},
     {"sparse_optimizer.sparse_weight_decay", FIELD_FLOAT, "0.0", NULL, ANY},
     {"sparse_optimizer.reinit_sparse_every_n_steps", FIELD_INT, "0", NULL, ANY},
@@ -60,7 +65,8 @@ const Field settings_common[] = {
     {"model.num_queries", FIELD_INT, "1", NULL, ANY},
     {"model.num_blocks", FIELD_INT, "2", NULL, ANY},
     {"model.num_heads", FIELD_INT, "4", NULL, ANY},
-    {"model.seq_encoder_type", FIELD_CHOICE, "\"transformer\"", "swiglu|transformer|longer", ANY},
+    {"model.seq_encoder_type", FIELD_CHOICE, "\"transformer\"",
+     "swiglu|transformer|longer", ANY},
     {"model.hidden_mult", FIELD_INT, "4", NULL, ANY},
     {"model.dropout_rate", FIELD_FLOAT, "0.01", NULL, ANY},
     {"model.seq_top_k", FIELD_INT, "50", NULL, ANY},
@@ -76,7 +82,8 @@ const Field settings_common[] = {
     {"model.flash_attention_backend", FIELD_CHOICE, "\"torch\"", "torch|tilelang", ANY},
     {"model.rms_norm_backend", FIELD_CHOICE, "\"torch\"", "torch|tilelang|triton", ANY},
     {"model.rms_norm_block_rows", FIELD_INT, "1", NULL, AT_LEAST(1)},
-    {"model.ns.grouping_strategy", FIELD_CHOICE, "\"explicit\"", "explicit|singleton", ANY},
+    {"model.ns.grouping_strategy", FIELD_CHOICE, "\"explicit\"", "explicit|singleton",
+     ANY},
     {"model.ns.user_groups", FIELD_GROUPS, "{}", NULL, ANY},
     {"model.ns.item_groups", FIELD_GROUPS, "{}", NULL, ANY},
     {"model.ns.tokenizer_type", FIELD_CHOICE, "\"rankmixer\"", "group|rankmixer", ANY},
@@ -217,7 +224,8 @@ static const TransformClass transforms[] = {
     {"feature_mask", "pcvr_feature_mask_config", mask, COUNT(mask)},
     {"nonseq_sparse_dropout", "pcvr_non_sequential_sparse_dropout_config", sparse_dropout,
      COUNT(sparse_dropout)},
-    {"domain_dropout", "pcvr_domain_dropout_config", domain_dropout, COUNT(domain_dropout)},
+    {"domain_dropout", "pcvr_domain_dropout_config", domain_dropout,
+     COUNT(domain_dropout)},
 };
 
 const TransformClass *

@@ -1,4 +1,5 @@
-// settings_file.c - train_config.json, exactly as the reference writes and reads it, and pcvr.json.
+// settings_file.c - train_config.json, exactly as the reference writes and reads it, and
+// pcvr.json.
 
 #include "settings.h"
 
@@ -45,8 +46,7 @@ settings_write_extra(const Settings *s, const json_t *about)
     const char *key;
     json_object_set_new(file, "pcvr_format", json_integer(1));
     json_object_set(file, "model", s->extra);
-    json_object_foreach((json_t *)(uintptr_t)about, key, v)
-        json_object_set(file, key, v);
+    json_object_foreach((json_t *)(uintptr_t)about, key, v) json_object_set(file, key, v);
     return with_newline(file);
 }
 
@@ -67,8 +67,8 @@ parse_object(const char *text, size_t n, const char *label, PcvrError *err)
     return root;
 }
 
-// Whether `have` has every key of `want` and no other, at every level of plain objects. Groups, lists and
-// values end the walk.
+// Whether `have` has every key of `want` and no other, at every level of plain objects.
+// Groups, lists and values end the walk.
 static bool
 same_keys(const Settings *s, const char *prefix, const json_t *want, const json_t *have,
           const char *label, PcvrError *err)
@@ -76,11 +76,13 @@ same_keys(const Settings *s, const char *prefix, const json_t *want, const json_
     const char *key;
     json_t *v;
     char path[256];
-    json_object_foreach((json_t *)(uintptr_t)have, key, v) {
+    json_object_foreach((json_t *)(uintptr_t)have, key, v)
+    {
         if (!json_object_get(want, key))
             return pcvr_fail(err, "%s: unknown field '%s%s'", label, prefix, key);
     }
-    json_object_foreach((json_t *)(uintptr_t)want, key, v) {
+    json_object_foreach((json_t *)(uintptr_t)want, key, v)
+    {
         const json_t *inner = json_object_get(have, key);
         snprintf(path, sizeof path, "%s%s", prefix, key);
         if (!inner)
@@ -108,15 +110,16 @@ complete(const Field *fields, int n, const json_t *item, const char *what, size_
     return true;
 }
 
-// Fields inside loss terms and transforms have defaults elsewhere; in a file they must be written out.
+// Fields inside loss terms and transforms have defaults elsewhere; in a file they must be
+// written out.
 static bool
 lists_complete(const json_t *config, const char *label, PcvrError *err)
 {
     const json_t *terms = json_path(config, "loss.terms");
     const json_t *transforms = json_path(config, "data_pipeline.transforms");
     for (size_t i = 0; i < json_array_size(terms); i++) {
-        if (!complete(settings_term_fields, settings_n_term_fields, json_array_get(terms, i),
-                      "loss.terms", i, label, err))
+        if (!complete(settings_term_fields, settings_n_term_fields,
+                      json_array_get(terms, i), "loss.terms", i, label, err))
             return false;
     }
     for (size_t i = 0; i < json_array_size(transforms); i++) {
@@ -124,7 +127,8 @@ lists_complete(const json_t *config, const char *label, PcvrError *err)
         const char *name = json_string_value(json_object_get(item, "name"));
         const TransformClass *t = name ? settings_transform(name) : NULL;
         if (!t)
-            return pcvr_fail(err, "%s: unknown transform in 'data_pipeline.transforms[%zu]'",
+            return pcvr_fail(err,
+                             "%s: unknown transform in 'data_pipeline.transforms[%zu]'",
                              label, i);
         if (!complete(t->fields, t->n, item, "data_pipeline.transforms", i, label, err))
             return false;
@@ -139,7 +143,8 @@ check_text(const json_t *file, const char *key, const char *want, const char *la
     const char *have = json_string_value(json_object_get(file, key));
     if (have && !strcmp(have, want))
         return true;
-    return pcvr_fail(err, "%s: %s is '%s', expected '%s'", label, key, have ? have : "", want);
+    return pcvr_fail(err, "%s: %s is '%s', expected '%s'", label, key, have ? have : "",
+                     want);
 }
 
 static bool
@@ -167,7 +172,8 @@ settings_read(Settings *s, const char *text, size_t n, const char *label, PcvrEr
         return false;
     bool ok = check_text(file, "train_config_format", format_name, label, err) &&
               check_text(file, "framework_name", framework_name, label, err);
-    json_object_foreach(file, key, v) {
+    json_object_foreach(file, key, v)
+    {
         if (ok && strcmp(key, "train_config_format") && strcmp(key, "framework_name") &&
             strcmp(key, "train_config"))
             ok = pcvr_fail(err, "%s: unknown field '%s'", label, key);
@@ -182,7 +188,8 @@ settings_read(Settings *s, const char *text, size_t n, const char *label, PcvrEr
 }
 
 bool
-settings_read_extra(Settings *s, const char *text, size_t n, const char *label, PcvrError *err)
+settings_read_extra(Settings *s, const char *text, size_t n, const char *label,
+                    PcvrError *err)
 {
     json_t *file = parse_object(text, n, label, err);
     if (!file)

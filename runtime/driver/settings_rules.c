@@ -1,4 +1,5 @@
-// settings_rules.c - rules between fields, and what this program can do of what can be asked for.
+// settings_rules.c - rules between fields, and what this program can do of what can be
+// asked for.
 
 #include "settings.h"
 
@@ -14,13 +15,16 @@ check_terms(const Settings *s, PcvrError *err)
     const json_t *terms = settings_get(s, "loss.terms");
     size_t n = json_array_size(terms);
     for (size_t i = 0; i < n; i++) {
-        const char *name = json_string_value(json_object_get(json_array_get(terms, i), "name"));
+        const char *name =
+            json_string_value(json_object_get(json_array_get(terms, i), "name"));
         if (!name || !*name)
-            return pcvr_fail(err, "loss.terms.%zu.name: expected a name that is not blank", i);
+            return pcvr_fail(err,
+                             "loss.terms.%zu.name: expected a name that is not blank", i);
         for (size_t k = 0; k < i; k++) {
             const json_t *other = json_object_get(json_array_get(terms, k), "name");
             if (!strcmp(name, json_string_value(other)))
-                return pcvr_fail(err, "loss.terms.%zu.name: '%s' names another term too", i, name);
+                return pcvr_fail(err, "loss.terms.%zu.name: '%s' names another term too",
+                                 i, name);
         }
     }
     return n > 0 || pcvr_fail(err, "loss.terms: expected at least one loss term");
@@ -52,11 +56,13 @@ check_list(const Settings *s, const char *path, bool integers, PcvrError *err)
 static bool
 check_dualq(const Settings *s, PcvrError *err)
 {
-    int64_t user = settings_int(s, "model.user_q_tokens"), item = settings_int(s, "model.item_q_tokens");
+    int64_t user = settings_int(s, "model.user_q_tokens"),
+            item = settings_int(s, "model.item_q_tokens");
     int64_t all = settings_int(s, "model.num_queries");
     if (user + item != all)
-        return pcvr_fail(err, "model.num_queries: expected model.user_q_tokens + "
-                              "model.item_q_tokens = %lld, found %lld",
+        return pcvr_fail(err,
+                         "model.num_queries: expected model.user_q_tokens + "
+                         "model.item_q_tokens = %lld, found %lld",
                          (long long)(user + item), (long long)all);
     return check_list(s, "model.pair_feature_fids", true, err) &&
            check_list(s, "model.seq_interest_ratios", false, err);
@@ -87,7 +93,8 @@ settings_check(const Settings *s, PcvrError *err)
 static bool
 lacks(const char *path, const char *value, const char *instead, PcvrError *err)
 {
-    return pcvr_fail(err, "--%s %s: this program has no such feature; %s", path, value, instead);
+    return pcvr_fail(err, "--%s %s: this program has no such feature; %s", path, value,
+                     instead);
 }
 
 // A choice of which only the listed values work.
@@ -120,10 +127,12 @@ transforms_off(const Settings *s, PcvrError *err)
                     (mode && !strcmp(mode, "tail") &&
                      json_integer_value(json_object_get(t, "views_per_row")) <= 1);
         if (!idle) {
-            return pcvr_fail(err, "data_pipeline.transforms.%zu (%s): this program has no batch "
-                                  "transforms; switch it off with "
-                                  "--data_pipeline.transforms.%zu.no_enabled",
-                             i, name ? name : "", i);
+            return pcvr_fail(
+                err,
+                "data_pipeline.transforms.%zu (%s): this program has no batch "
+                "transforms; switch it off with "
+                "--data_pipeline.transforms.%zu.no_enabled",
+                i, name ? name : "", i);
         }
     }
     return true;
@@ -134,7 +143,8 @@ losses_known(const Settings *s, PcvrError *err)
 {
     const json_t *list = settings_get(s, "loss.terms");
     for (size_t i = 0; i < json_array_size(list); i++) {
-        const char *kind = json_string_value(json_object_get(json_array_get(list, i), "kind"));
+        const char *kind =
+            json_string_value(json_object_get(json_array_get(list, i), "kind"));
         char path[64];
         snprintf(path, sizeof path, "loss.terms.%zu.kind", i);
         if (kind && !strcmp(kind, "model"))

@@ -52,7 +52,8 @@ number_range(const Field *f, char room[96])
 {
     int n = snprintf(room, 96, "%s%g", f->open_low ? "> " : ">= ", f->low);
     if (f->high < 1e299)
-        snprintf(room + n, (size_t)(96 - n), " and %s%g", f->open_high ? "< " : "<= ", f->high);
+        snprintf(room + n, (size_t)(96 - n), " and %s%g",
+                 f->open_high ? "< " : "<= ", f->high);
     return room;
 }
 
@@ -84,7 +85,8 @@ to_integer(const Field *f, const char *path, const json_t *v, PcvrError *err)
     } else if (!json_is_string(v) || !text_integer(json_string_value(v), &i)) {
         pcvr_fail(err, "%s: expected an integer%s%s%s", path,
                   json_is_string(v) ? ", found '" : "",
-                  json_is_string(v) ? json_string_value(v) : "", json_is_string(v) ? "'" : "");
+                  json_is_string(v) ? json_string_value(v) : "",
+                  json_is_string(v) ? "'" : "");
         return NULL;
     }
     return number_allowed(f, path, (double)i, err) ? json_integer(i) : NULL;
@@ -99,7 +101,8 @@ to_number(const Field *f, const char *path, const json_t *v, PcvrError *err)
     } else if (!json_is_string(v) || !text_number(json_string_value(v), &x)) {
         pcvr_fail(err, "%s: expected a number%s%s%s", path,
                   json_is_string(v) ? ", found '" : "",
-                  json_is_string(v) ? json_string_value(v) : "", json_is_string(v) ? "'" : "");
+                  json_is_string(v) ? json_string_value(v) : "",
+                  json_is_string(v) ? "'" : "");
         return NULL;
     }
     if (!isfinite(x)) {
@@ -147,8 +150,8 @@ to_choice(const Field *f, const char *path, const json_t *v, PcvrError *err)
             return json_stringn(p, n);
         p += n + (p[n] == '|');
     }
-    pcvr_fail(err, "%s: expected one of %s, found %s%s%s", path, f->choices, text ? "'" : "",
-              text ? text : "no text", text ? "'" : "");
+    pcvr_fail(err, "%s: expected one of %s, found %s%s%s", path, f->choices,
+              text ? "'" : "", text ? text : "no text", text ? "'" : "");
     return NULL;
 }
 
@@ -162,7 +165,8 @@ to_groups(const char *path, const json_t *v, PcvrError *err)
         json_decref(out);
         return NULL;
     }
-    json_object_foreach((json_t *)(uintptr_t)v, key, list) {
+    json_object_foreach((json_t *)(uintptr_t)v, key, list)
+    {
         json_t *ids = json_array();
         for (size_t i = 0; json_is_array(list) && i < json_array_size(list); i++) {
             Field f = {.kind = FIELD_INT};
@@ -181,7 +185,8 @@ to_groups(const char *path, const json_t *v, PcvrError *err)
     return out;
 }
 
-// One object whose fields are `fields`: all present and no other when `strict`, else defaults fill in.
+// One object whose fields are `fields`: all present and no other when `strict`, else
+// defaults fill in.
 static json_t *
 to_record(const Field *fields, int n, bool strict, const char *path, const json_t *v,
           PcvrError *err)
@@ -191,7 +196,8 @@ to_record(const Field *fields, int n, bool strict, const char *path, const json_
     json_t *item, *out = json_object();
     bool ok = json_is_object(v) || pcvr_fail(err, "%s: expected an object", path);
     if (ok) {
-        json_object_foreach((json_t *)(uintptr_t)v, key, item) {
+        json_object_foreach((json_t *)(uintptr_t)v, key, item)
+        {
             bool known = false;
             for (int i = 0; i < n; i++)
                 known = known || !strcmp(fields[i].path, key);
@@ -227,8 +233,8 @@ to_terms(const char *path, const json_t *v, PcvrError *err)
         pcvr_fail(err, "%s: expected at least one loss term", path);
     for (size_t i = 0; i < json_array_size(v); i++) {
         snprintf(inner, sizeof inner, "%s.%zu", path, i);
-        json_t *term = to_record(settings_term_fields, settings_n_term_fields, false, inner,
-                                 json_array_get(v, i), err);
+        json_t *term = to_record(settings_term_fields, settings_n_term_fields, false,
+                                 inner, json_array_get(v, i), err);
         if (!term || json_array_append_new(out, term))
             break;
     }

@@ -97,14 +97,16 @@ open_stream(Loop *l, Run *r, PcvrError *err)
     int64_t max_steps = settings_int(s, "optimizer.max_steps");
     int64_t a_sweep = settings_int(s, "data.train_steps_per_sweep");
     const json_t *pipeline_seed = settings_get(s, "data_pipeline.seed");
-    DataStreamOptions o = {.batch_size = l->batch_size, .first_group = l->split.train_first,
+    DataStreamOptions o = {.batch_size = l->batch_size,
+                           .first_group = l->split.train_first,
                            .end_group = l->split.train_end,
                            .buffer_batches = settings_int(s, "data.buffer_batches"),
                            .steps = max_steps > 0 ? max_steps : a_sweep};
     if (data_sampler_parse(settings_text(s, "data.sampling_strategy"), &o.sampler, &e))
         return pcvr_fail(err, "%s", e.text);
     o.seed = (uint64_t)(json_is_integer(pipeline_seed) ? json_integer_value(pipeline_seed)
-                        : o.sampler == DATA_SWEEP ? 0 : settings_int(s, "optimizer.seed"));
+                        : o.sampler == DATA_SWEEP      ? 0
+                                                  : settings_int(s, "optimizer.seed"));
     int64_t workers = settings_int(s, "data.num_workers"), cores = pcvr_default_threads();
     o.threads = (int)(workers < 1 ? 1 : workers > cores ? cores : workers);
     if (l->order_steps > 0) {
@@ -112,7 +114,8 @@ open_stream(Loop *l, Run *r, PcvrError *err)
         o.order = l->order;
         o.order_ends = l->order_ends;
         o.order_steps = l->order_steps;
-        o.steps = max_steps > 0 && max_steps < l->order_steps ? max_steps : l->order_steps;
+        o.steps =
+            max_steps > 0 && max_steps < l->order_steps ? max_steps : l->order_steps;
     }
     if (data_stream_open(r->data, &o, &l->stream, &e))
         return pcvr_fail(err, "%s", e.text);
@@ -139,8 +142,10 @@ save(Loop *l, Run *r, double auc, PcvrError *err)
     json_object_set_new(about, "step", json_integer(l->step));
     json_object_set_new(about, "optimizer_steps", json_integer(l->trainer.step));
     json_object_set_new(about, "clip_norm", json_real(l->trainer.o.clip));
-    json_object_set_new(about, "lanes", json_integer(pcvr_runner_plan(l->trainer.runner)->lanes));
-    char *config = settings_write(&r->settings), *extra = settings_write_extra(&r->settings, about);
+    json_object_set_new(about, "lanes",
+                        json_integer(pcvr_runner_plan(l->trainer.runner)->lanes));
+    char *config = settings_write(&r->settings),
+         *extra = settings_write_extra(&r->settings, about);
     char *path = malloc(strlen(r->run_dir) + sizeof name + 2);
     json_decref(about);
     bool ok = (config && extra && path) || pcvr_fail(err, "out of memory");
@@ -218,7 +223,8 @@ progress(const Loop *l, const Run *r, double loss)
     double elapsed = pcvr_now() - l->start - l->validating;
     double rate = elapsed > 0.0 ? (double)l->rows / elapsed : 0.0;
     clock_text(eta, elapsed / (double)l->step * (double)(l->total - l->step));
-    fprintf(r->say, "step %lld/%lld (%.1f%%)  loss %.6f  %.0f rows/s  eta %s  data wait %.1f%%\n",
+    fprintf(r->say,
+            "step %lld/%lld (%.1f%%)  loss %.6f  %.0f rows/s  eta %s  data wait %.1f%%\n",
             (long long)l->step, (long long)l->total,
             100.0 * (double)l->step / (double)l->total, loss, rate, eta,
             elapsed > 0.0 ? 100.0 * l->waiting / elapsed : 0.0);
@@ -239,7 +245,8 @@ note_step(Loop *l, const TrainerStep *t, PcvrError *err)
     json_object_set_new(v, "grad_norm", json_finite(t->norm));
     json_object_set_new(v, "applied", json_boolean(t->applied));
     char *text = json_text(v, 0);
-    bool ok = text && fprintf(l->steps_file, "%s\n", text) > 0 && fflush(l->steps_file) == 0;
+    bool ok =
+        text && fprintf(l->steps_file, "%s\n", text) > 0 && fflush(l->steps_file) == 0;
     free(text);
     json_decref(v);
     return ok || pcvr_fail(err, "cannot write the list of steps: %s", strerror(errno));
@@ -251,14 +258,19 @@ name_fault(const Loop *l, const Run *r, const TrainerStep *t)
     const json_t *terms = settings_get(&r->settings, "loss.terms");
     for (int i = 0; i < l->n_terms; i++) {
         if (!isfinite(trainer_term(&l->trainer, i)))
-            fprintf(stderr, "pcvr train: step %lld: loss term '%s' is %g; the update is skipped\n",
-                    (long long)l->step,
-                    json_string_value(json_object_get(json_array_get(terms, (size_t)i), "name")),
-                    trainer_term(&l->trainer, i));
+            fprintf(
+                stderr,
+                "pcvr train: step %lld: loss term '%s' is %g; the update is skipped\n",
+                (long long)l->step,
+                json_string_value(
+                    json_object_get(json_array_get(terms, (size_t)i), "name")),
+                trainer_term(&l->trainer, i));
     }
     if (isfinite(t->loss))
-        fprintf(stderr, "pcvr train: step %lld: the norm of the gradients is %g; the update is "
-                        "skipped\n", (long long)l->step, t->norm);
+        fprintf(stderr,
+                "pcvr train: step %lld: the norm of the gradients is %g; the update is "
+                "skipped\n",
+                (long long)l->step, t->norm);
 }
 
 // Validation and early stopping after a step, when it is time.
@@ -276,7 +288,8 @@ after_step(Loop *l, Run *r, bool *stop, PcvrError *err)
     if (!validate(l, r, err))
         return false;
     l->validating += pcvr_now() - before;
-    bool by_loss = !strcmp(settings_text(&r->settings, "validation.early_stopping_metric"), "logloss");
+    bool by_loss = !strcmp(
+        settings_text(&r->settings, "validation.early_stopping_metric"), "logloss");
     pcvr_stopper_take(&l->stopper, l->step, by_loss ? -l->last.logloss : l->last.auc);
     *stop = l->stopper.stop && l->step < l->total;
     if (*stop)
@@ -349,8 +362,8 @@ prepare(Loop *l, Run *r, PcvrError *err)
         data_order_read(r->f.order, &l->order, &l->order_ends, &l->order_steps, &e))
         return pcvr_fail(err, "%s", e.text);
     if (data_split(r->data, settings_text(s, "data.split_strategy"),
-                   settings_float(s, "data.valid_ratio"), settings_float(s, "data.train_ratio"),
-                   &l->split, &e))
+                   settings_float(s, "data.valid_ratio"),
+                   settings_float(s, "data.train_ratio"), &l->split, &e))
         return pcvr_fail(err, "%s", e.text);
     int64_t most = l->batch_size, at = 0;
     for (int64_t k = 0; k < l->order_steps; at = l->order_ends[k++])
@@ -405,7 +418,8 @@ run_train(Run *r)
         loop_free(&l);
         return 0;
     }
-    ok = ok && open_outputs(&l, r, &err) && start_weights(&l, r, &err) && open_stream(&l, r, &err);
+    ok = ok && open_outputs(&l, r, &err) && start_weights(&l, r, &err) &&
+         open_stream(&l, r, &err);
     if (ok) {
         interrupted = 0;
         sigemptyset(&act.sa_mask);

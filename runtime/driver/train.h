@@ -14,16 +14,16 @@ typedef struct Loop {
     int n_terms;
     DataStream *stream;
     DataSplit split;
-    int64_t *order, *order_ends, order_steps;    // rows of each step, from a file
+    int64_t *order, *order_ends, order_steps; // rows of each step, from a file
     int64_t batch_size, total, interval;
-    int64_t step, rows;             // done
-    double start, waiting, validating;    // seconds
-    double window;                  // sum of losses since the last validation
+    int64_t step, rows;                // done
+    double start, waiting, validating; // seconds
+    double window;                     // sum of losses since the last validation
     int64_t window_steps;
     PcvrStopper stopper;
     PcvrValidation last;
-    json_t *validations;            // [{step, auc, logloss}]
-    char *schema_text;              // the training schema, byte for byte
+    json_t *validations; // [{step, auc, logloss}]
+    char *schema_text;   // the training schema, byte for byte
     size_t schema_length;
     FILE *steps_file;
 } Loop;

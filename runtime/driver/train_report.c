@@ -17,7 +17,8 @@ train_plan(const Loop *l, const Run *r)
     json_t *v = run_plan_json(p);
     json_object_set_new(v, "optimizer_state_bytes", json_integer(state));
     json_object_set_new(v, "available_bytes", json_integer(memory));
-    json_object_set_new(v, "fits", memory > 0 ? json_boolean(all <= memory) : json_null());
+    json_object_set_new(v, "fits",
+                        memory > 0 ? json_boolean(all <= memory) : json_null());
     if (r->f.json) {
         char *text = json_text(v, 0);
         printf("%s\n", text ? text : "{}");
@@ -25,13 +26,14 @@ train_plan(const Loop *l, const Run *r)
     } else {
         const char *key;
         json_t *item;
-        json_object_foreach(v, key, item) {
+        json_object_foreach(v, key, item)
+        {
             if (json_is_integer(item))
                 printf("%-24s %lld\n", key, (long long)json_integer_value(item));
         }
         if (memory > 0)
-            printf("fits: %s, %lld bytes of %lld available\n", all <= memory ? "yes" : "no",
-                   (long long)all, (long long)memory);
+            printf("fits: %s, %lld bytes of %lld available\n",
+                   all <= memory ? "yes" : "no", (long long)all, (long long)memory);
         else
             printf("fits: unknown, %lld bytes needed\n", (long long)all);
     }
@@ -48,13 +50,14 @@ train_begin(const Loop *l, const Run *r)
         *(q->flags & PCVR_PARAM_TABLE ? &sparse : &dense) += q->size;
     }
     fprintf(r->say, "%s: %lld dense parameters, %lld in tables; checkpoint %s, isa %s\n",
-            r->experiment.name, (long long)dense, (long long)sparse, r->module->checkpoint,
-            r->module->isa);
-    fprintf(r->say, "data: %lld training rows, %lld validation rows, batch %lld, %lld steps\n",
+            r->experiment.name, (long long)dense, (long long)sparse,
+            r->module->checkpoint, r->module->isa);
+    fprintf(r->say,
+            "data: %lld training rows, %lld validation rows, batch %lld, %lld steps\n",
             (long long)l->split.train_rows, (long long)l->split.valid_rows,
             (long long)l->batch_size, (long long)l->total);
-    fprintf(r->say, "run: %lld threads, %lld lanes, chunk %lld%s\n", (long long)p->threads,
-            (long long)p->lanes, (long long)p->chunk,
+    fprintf(r->say, "run: %lld threads, %lld lanes, chunk %lld%s\n",
+            (long long)p->threads, (long long)p->lanes, (long long)p->chunk,
             l->trainer.o.clip > 0.0 ? ", gradients clipped at norm 1" : "");
     fflush(r->say);
 }
@@ -64,10 +67,14 @@ split_json(const Loop *l)
 {
     const DataSplit *s = &l->split;
     json_t *v = json_object();
-    json_object_set_new(v, "train_row_groups", json_integer(s->train_end - s->train_first));
-    json_object_set_new(v, "valid_row_groups", json_integer(s->valid_end - s->valid_first));
-    json_object_set_new(v, "train_row_group_range", json_pack("[ii]", s->train_first, s->train_end));
-    json_object_set_new(v, "valid_row_group_range", json_pack("[ii]", s->valid_first, s->valid_end));
+    json_object_set_new(v, "train_row_groups",
+                        json_integer(s->train_end - s->train_first));
+    json_object_set_new(v, "valid_row_groups",
+                        json_integer(s->valid_end - s->valid_first));
+    json_object_set_new(v, "train_row_group_range",
+                        json_pack("[ii]", s->train_first, s->train_end));
+    json_object_set_new(v, "valid_row_group_range",
+                        json_pack("[ii]", s->valid_first, s->valid_end));
     json_object_set_new(v, "train_rows", json_integer(s->train_rows));
     json_object_set_new(v, "valid_rows", json_integer(s->valid_rows));
     json_object_set_new(v, "reuse_train_for_valid", json_boolean(s->reused));
@@ -110,9 +117,11 @@ summary_json(const Loop *l, const Run *r, int64_t measured)
     json_object_set(v, "split_strategy", settings_get(s, "data.split_strategy"));
     json_object_set(v, "split_seed", settings_get(s, "optimizer.seed"));
     json_object_set(v, "sampling_strategy", settings_get(s, "data.sampling_strategy"));
-    json_object_set(v, "train_steps_per_sweep", settings_get(s, "data.train_steps_per_sweep"));
+    json_object_set(v, "train_steps_per_sweep",
+                    settings_get(s, "data.train_steps_per_sweep"));
     json_object_set_new(metrics, "auc", any ? json_finite(l->last.auc) : json_null());
-    json_object_set_new(metrics, "logloss", any ? json_finite(l->last.logloss) : json_null());
+    json_object_set_new(metrics, "logloss",
+                        any ? json_finite(l->last.logloss) : json_null());
     json_object_set_new(v, "validation_metrics", metrics);
     json_object_set_new(v, "validation_score_diagnostics",
                         run_diagnostics_json(&l->last.diagnostics));
@@ -121,7 +130,8 @@ summary_json(const Loop *l, const Run *r, int64_t measured)
     json_object_set_new(v, "experiment_name", json_string(r->experiment.name));
     json_object_set_new(v, "row_group_split", split_json(l));
     json_t *plan = run_plan_json(pcvr_runner_plan(l->trainer.runner));
-    json_object_set_new(plan, "optimizer_state_bytes", json_integer(l->trainer.state_bytes));
+    json_object_set_new(plan, "optimizer_state_bytes",
+                        json_integer(l->trainer.state_bytes));
     json_object_set_new(plan, "measured_peak_bytes", json_integer(measured));
     json_object_set_new(v, "memory", plan);
     json_object_set_new(v, "checkpoint", json_string(r->module->checkpoint));
@@ -145,17 +155,19 @@ train_end(Loop *l, Run *r, PcvrError *err)
     if (ok) {
         sprintf(path, "%s/training_summary.json", r->run_dir);
         size_t n = strlen(text);
-        text[n] = '\n';    // json_text leaves room for the zero that is not written
+        text[n] = '\n'; // json_text leaves room for the zero that is not written
         ok = pcvr_file_write(path, text, n + 1, err);
     }
     if (ok && r->f.json)
         printf("%s\n", line);
     if (ok && json_array_size(l->validations) > 0)
-        fprintf(r->say, "validation AUC %.6f logloss %.6f\n", l->last.auc, l->last.logloss);
+        fprintf(r->say, "validation AUC %.6f logloss %.6f\n", l->last.auc,
+                l->last.logloss);
     if (ok)
-        fprintf(r->say, "peak: planned %lld bytes, measured %lld bytes%s\n", (long long)planned,
-                (long long)measured,
-                measured < planned ? " (less: not every buffer was filled to its end)" : "");
+        fprintf(r->say, "peak: planned %lld bytes, measured %lld bytes%s\n",
+                (long long)planned, (long long)measured,
+                measured < planned ? " (less: not every buffer was filled to its end)"
+                                   : "");
     free(text);
     free(line);
     free(path);

@@ -1,7 +1,8 @@
 // trainer.c - a model in training: a runner, its loss, the state of its optimisers.
 //
-// Tables go to sparse Adagrad over the merged rows of a step, everything else to AdamW. Frozen parameters and
-// those that reach no logit stay as they are, weight decay included.
+// Tables go to sparse Adagrad over the merged rows of a step, everything else to AdamW.
+// Frozen parameters and those that reach no logit stay as they are, weight decay
+// included.
 
 #include "trainer.h"
 
@@ -66,8 +67,8 @@ state_allocate(Trainer *t)
                  (is_table(p) || state_new(t, &t->second[i], p->size));
         ok = ok && (!t->shadow || state_new(t, &t->shadow[i], p->size));
     }
-    return ok && pcvr_step_loss_new(&t->loss, t->o.terms, (size_t)t->o.n_terms, t->max_batch,
-                                    t->m->actions);
+    return ok && pcvr_step_loss_new(&t->loss, t->o.terms, (size_t)t->o.n_terms,
+                                    t->max_batch, t->m->actions);
 }
 
 bool
@@ -75,7 +76,8 @@ trainer_new(Trainer *t, const pcvr_module *m, int64_t max_batch, const pcvr_opti
             const TrainerOptions *options, PcvrError *err)
 {
     char text[512] = "";
-    *t = (Trainer){.m = m, .o = *options, .max_batch = max_batch, .adamw = pcvr_adamw_defaults()};
+    *t = (Trainer){
+        .m = m, .o = *options, .max_batch = max_batch, .adamw = pcvr_adamw_defaults()};
     if (pcvr_runner_new(m, max_batch, run, &t->runner, text, sizeof text) != PCVR_OK)
         return pcvr_fail(err, "%s", text);
     if (!state_allocate(t)) {
@@ -117,8 +119,8 @@ trainer_init(Trainer *t, uint64_t seed)
     trainer_changed(t);
 }
 
-// Global norm: parameters in order; a table counts each entry added in the step by itself, as its
-// gradient is stored before rows are merged.
+// Global norm: parameters in order; a table counts each entry added in the step by
+// itself, as its gradient is stored before rows are merged.
 static double
 gradient_norm(const Trainer *t)
 {
@@ -145,11 +147,12 @@ update(Trainer *t, double lr, float scale)
             continue;
         if (is_table(p)) {
             pcvr_sparse rows = pcvr_runner_rows(t->runner, i);
-            pcvr_adagrad_rows(t->params[i], t->first[i], rows.width, rows.ids, rows.values,
-                              rows.n, t->o.sparse_lr, scale);
+            pcvr_adagrad_rows(t->params[i], t->first[i], rows.width, rows.ids,
+                              rows.values, rows.n, t->o.sparse_lr, scale);
         } else {
             pcvr_adamw_step(&t->adamw, t->params[i], pcvr_runner_grad(t->runner, i),
-                            t->first[i], t->second[i], (size_t)p->size, lr, t->step, scale);
+                            t->first[i], t->second[i], (size_t)p->size, lr, t->step,
+                            scale);
         }
     }
 }
@@ -170,17 +173,18 @@ shadow_update(Trainer *t)
 }
 
 bool
-trainer_step(Trainer *t, const pcvr_batch *batch, int64_t step, TrainerStep *out, PcvrError *err)
+trainer_step(Trainer *t, const pcvr_batch *batch, int64_t step, TrainerStep *out,
+             PcvrError *err)
 {
     float scale = 1.0f;
-    out->lr = t->o.lr * pcvr_schedule(t->o.schedule, t->step + 1, t->o.warmup, t->o.max_steps,
-                                      t->o.min_lr_ratio);
+    out->lr = t->o.lr * pcvr_schedule(t->o.schedule, t->step + 1, t->o.warmup,
+                                      t->o.max_steps, t->o.min_lr_ratio);
     pcvr_step_loss_begin(&t->loss, batch);
-    int rc = pcvr_runner_step(t->runner, batch, pcvr_step_loss, &t->loss, t->loss.coupled, true,
-                              t->o.seed, (uint32_t)step, t->logits);
+    int rc = pcvr_runner_step(t->runner, batch, pcvr_step_loss, &t->loss, t->loss.coupled,
+                              true, t->o.seed, (uint32_t)step, t->logits);
     if (rc != PCVR_OK)
-        return pcvr_fail(err, "step %lld: the module refused the batch (%d)", (long long)step + 1,
-                         rc);
+        return pcvr_fail(err, "step %lld: the module refused the batch (%d)",
+                         (long long)step + 1, rc);
     out->loss = pcvr_step_loss_value(&t->loss);
     out->norm = gradient_norm(t);
     out->applied = isfinite(out->loss) && (t->o.clip <= 0.0 || isfinite(out->norm));

@@ -1,4 +1,5 @@
-// test_experiment.c - the seven model files give the reference's defaults, field by field.
+// test_experiment.c - the seven model files give the reference's defaults, field by
+// field.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,15 +11,16 @@
 #include "experiment.h"
 #include "json.h"
 
-// Fields of the model section that a model file leaves out keep the generic default; only what differs from
-// the recorded file is a fault.
+// Fields of the model section that a model file leaves out keep the generic default; only
+// what differs from the recorded file is a fault.
 static void
 compare(const json_t *want, const json_t *have, const char *path, int *wrong)
 {
     const char *key;
     json_t *v;
     char inner[256];
-    json_object_foreach((json_t *)(uintptr_t)want, key, v) {
+    json_object_foreach((json_t *)(uintptr_t)want, key, v)
+    {
         const json_t *other = json_object_get(have, key);
         snprintf(inner, sizeof inner, "%s%s%s", path, *path ? "." : "", key);
         if (json_is_object(v) && json_is_object(other)) {
@@ -37,8 +39,9 @@ static void
 test_defaults(void **state)
 {
     (void)state;
-    static const char *const models[] = {"baseline", "interformer", "onetrans", "tokenformer",
-                                         "symbiosis", "dualq", "queryformer"};
+    static const char *const models[] = {"baseline",    "interformer", "onetrans",
+                                         "tokenformer", "symbiosis",   "dualq",
+                                         "queryformer"};
     int wrong = 0;
     for (size_t i = 0; i < 7; i++) {
         char name[64];

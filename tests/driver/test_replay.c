@@ -1,7 +1,8 @@
 // test_replay.c - recorded training runs, step by step, through the commands themselves.
 //
-// The order of rows and the initial weights are the recording's; what must come out is each step's loss and
-// gradient norm, the validation logits and the AUC, with and without clipping, whatever is recomputed.
+// The order of rows and the initial weights are the recording's; what must come out is
+// each step's loss and gradient norm, the validation logits and the AUC, with and without
+// clipping, whatever is recomputed.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +50,8 @@ config_words(Words *w, const char *prefix, const json_t *config)
 {
     const char *key;
     json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)config, key, v) {
+    json_object_foreach((json_t *)(uintptr_t)config, key, v)
+    {
         char path[256];
         snprintf(path, sizeof path, "%s%s", prefix, key);
         if (strstr(path, "_groups") || (!json_is_object(v) && !json_is_array(v))) {
@@ -57,7 +59,8 @@ config_words(Words *w, const char *prefix, const json_t *config)
                 word(w, "--%s%s%s", prefix, json_is_true(v) ? "" : "no_", key);
                 continue;
             }
-            char *text = json_is_string(v) ? strdup(json_string_value(v)) : json_text(v, 0);
+            char *text =
+                json_is_string(v) ? strdup(json_string_value(v)) : json_text(v, 0);
             word(w, "--%s=%s", path, json_is_null(v) ? "None" : text);
             free(text);
         } else if (json_is_object(v)) {
@@ -96,7 +99,8 @@ check_steps(const char *dir, const json_t *recorded)
     char *text = pcvr_file_read(path, &n, &err);
     assert_non_null(text);
     const json_t *want = json_object_get(recorded, "per_step");
-    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+    for (char *line = strtok_r(text, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
         json_t *have = json_loads(line, 0, NULL);
         const json_t *w = json_array_get(want, steps++);
         double a = recorded_field(have, "loss"), b = recorded_field(w, "loss");
@@ -106,7 +110,8 @@ check_steps(const char *dir, const json_t *recorded)
         a = recorded_field(have, "grad_norm");
         if (!close_to(a, b, 1e-4 * b))
             fail_msg("step %zu: expected norm %.9g, found %.9g", steps, b, a);
-        assert_true(close_to(recorded_field(have, "lr"), recorded_field(w, "dense_lr"), 1e-12));
+        assert_true(
+            close_to(recorded_field(have, "lr"), recorded_field(w, "dense_lr"), 1e-12));
         json_decref(have);
     }
     assert_int_equal(steps, json_array_size(want));
@@ -118,13 +123,15 @@ check_steps(const char *dir, const json_t *recorded)
     const json_t *v = json_object_get(recorded, "validations");
     const json_t *last = json_array_get(v, json_array_size(v) - 1);
     assert_true(close_to(auc, recorded_field(last, "auc"), 1e-3));
-    assert_true(close_to(recorded_number(json_path(summary, "validation_metrics.logloss")),
-                         recorded_field(last, "logloss"), 1e-5));
+    assert_true(
+        close_to(recorded_number(json_path(summary, "validation_metrics.logloss")),
+                 recorded_field(last, "logloss"), 1e-5));
     json_decref(summary);
     return auc;
 }
 
-// Scores all rows with what was saved; those of the recorded validation must have its logits.
+// Scores all rows with what was saved; those of the recorded validation must have its
+// logits.
 static void
 check_logits(const char *model, const char *dir, const char *dataset, const json_t *run,
              const char *tensor, const char *logits_file)
@@ -153,7 +160,8 @@ check_logits(const char *model, const char *dir, const char *dataset, const json
         json_t *v = json_loads(line, 0, NULL);
         double p = recorded_field(v, "score"), z = log(p / (1.0 - p));
         if (!close_to(z, tensor_at(want, at), 1e-4))
-            fail_msg("row %zu: expected logit %.9g, found %.9g", row, tensor_at(want, at), z);
+            fail_msg("row %zu: expected logit %.9g, found %.9g", row, tensor_at(want, at),
+                     z);
         at++;
         json_decref(v);
     }
@@ -218,8 +226,9 @@ static void
 test_onetrans_clipped(void **state)
 {
     (void)state;
-    static const char *const blocks[] = {"--checkpoint=blocks", "--model.gradient_checkpointing",
-                                         "--threads=1", "--chunk=3", NULL};
+    static const char *const blocks[] = {"--checkpoint=blocks",
+                                         "--model.gradient_checkpointing", "--threads=1",
+                                         "--chunk=3", NULL};
     replay("onetrans", "onetrans_adamw", true, blocks);
 }
 
@@ -258,9 +267,11 @@ test_inference(void **state)
     const char *user;
     assert_non_null(have);
     const json_t *want = json_object_get(root, "predictions");
-    assert_int_equal(json_object_size(json_object_get(have, "predictions")), json_object_size(want));
+    assert_int_equal(json_object_size(json_object_get(have, "predictions")),
+                     json_object_size(want));
     assert_true(json_object_size(want) > 500);
-    json_object_foreach((json_t *)(uintptr_t)want, user, v) {
+    json_object_foreach((json_t *)(uintptr_t)want, user, v)
+    {
         const json_t *p = json_object_get(json_object_get(have, "predictions"), user);
         assert_non_null(p);
         assert_true(close_to(json_number_value(p), json_number_value(v), 1e-6));

@@ -1,4 +1,5 @@
-// test_settings.c - the recorded command lines, the recorded configuration files, checkpoint names.
+// test_settings.c - the recorded command lines, the recorded configuration files,
+// checkpoint names.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,8 +14,9 @@
 #include "json.h"
 #include "settings.h"
 
-static const char *const models[] = {"baseline", "interformer", "onetrans", "tokenformer",
-                                     "symbiosis", "dualq", "queryformer"};
+static const char *const models[] = {"baseline",    "interformer", "onetrans",
+                                     "tokenformer", "symbiosis",   "dualq",
+                                     "queryformer"};
 
 static const SettingsClass *
 class_of(const char *model)
@@ -28,7 +30,8 @@ class_of(const char *model)
     return settings_class("PCVRTrainConfig");
 }
 
-// The recorded defaults of a model; false where there are none. The text is returned too if wanted.
+// The recorded defaults of a model; false where there are none. The text is returned too
+// if wanted.
 static bool
 load_defaults(Settings *s, const char *model, char **text_out)
 {
@@ -74,7 +77,8 @@ check_changed(Settings *before, Settings *after, const json_t *changed, const ch
 {
     const char *key;
     json_t *want;
-    json_object_foreach((json_t *)(uintptr_t)changed, key, want) {
+    json_object_foreach((json_t *)(uintptr_t)changed, key, want)
+    {
         json_t *have = settings_get(after, key);
         if (!have || !json_equal(have, want))
             fail_msg("%s: %s: expected %s, found %s", label, key, json_text(want, 0),
@@ -105,7 +109,8 @@ test_command_lines(void **state)
         assert_true(argc < 32);
         snprintf(label, sizeof label, "case %zu (%s)", i, model);
         for (int k = 0; k < argc; k++)
-            argv[k] = (char *)(uintptr_t)json_string_value(json_array_get(args, (size_t)k));
+            argv[k] =
+                (char *)(uintptr_t)json_string_value(json_array_get(args, (size_t)k));
         if (!load_defaults(&before, model, NULL) || !load_defaults(&after, model, NULL))
             skip();
         bool ok = flags_parse(argc, argv, NULL, 0, &after, &err);
@@ -139,8 +144,10 @@ test_recorded_run(void **state)
     int argc = (int)json_array_size(args), json = 0;
     const char *experiment = NULL, *dataset = NULL, *run_dir = NULL;
     PcvrError err = {{0}};
-    Flag flags[] = {{"experiment", FLAG_TEXT, &experiment}, {"dataset-path", FLAG_TEXT, &dataset},
-                    {"run-dir", FLAG_TEXT, &run_dir},       {"json", FLAG_SWITCH, &json}};
+    Flag flags[] = {{"experiment", FLAG_TEXT, &experiment},
+                    {"dataset-path", FLAG_TEXT, &dataset},
+                    {"run-dir", FLAG_TEXT, &run_dir},
+                    {"json", FLAG_SWITCH, &json}};
     assert_true(argc > 20 && argc < 64);
     for (int k = 0; k < argc; k++)
         argv[k] = (char *)(uintptr_t)json_string_value(json_array_get(args, (size_t)k));
@@ -168,22 +175,53 @@ edited(const json_t *good, size_t i)
 {
     json_t *v = json_deep_copy(good), *c = json_object_get(v, "train_config");
     switch (i) {
-    case 0: json_object_set_new(v, "train_config_format", json_string("x")); break;
-    case 1: json_object_set_new(v, "framework_name", json_string("y")); break;
-    case 2: json_object_set_new(v, "extra", json_integer(1)); break;
-    case 3: json_object_set_new(json_object_get(c, "data"), "extra", json_integer(1)); break;
-    case 4: json_object_del(json_object_get(c, "model"), "rope_base"); break;
-    case 5: json_object_del(c, "ema"); break;
-    case 6: json_object_del(json_path(c, "loss.terms.0"), "temperature"); break;
-    case 7: json_path_set(c, "data.batch_size", json_string("64")); break;
-    case 8: json_path_set(c, "data.batch_size", json_real(64.5)); break;
-    case 9: json_path_set(c, "ema.enabled", json_string("true")); break;
-    case 10: json_path_set(c, "data.split_strategy", json_string("nope")); break;
-    case 11: json_path_set(c, "data.valid_ratio", json_real(1.0)); break;
-    case 12: json_path_set(c, "data.train_ratio", json_real(0.0)); break;
-    case 13: json_path_set(c, "ema.decay", json_real(1.0)); break;
-    case 14: json_path_set(c, "runtime.amp_dtype", json_string("bf16")); break;
-    default: fail_msg("no such change");
+    case 0:
+        json_object_set_new(v, "train_config_format", json_string("x"));
+        break;
+    case 1:
+        json_object_set_new(v, "framework_name", json_string("y"));
+        break;
+    case 2:
+        json_object_set_new(v, "extra", json_integer(1));
+        break;
+    case 3:
+        json_object_set_new(json_object_get(c, "data"), "extra", json_integer(1));
+        break;
+    case 4:
+        json_object_del(json_object_get(c, "model"), "rope_base");
+        break;
+    case 5:
+        json_object_del(c, "ema");
+        break;
+    case 6:
+        json_object_del(json_path(c, "loss.terms.0"), "temperature");
+        break;
+    case 7:
+        json_path_set(c, "data.batch_size", json_string("64"));
+        break;
+    case 8:
+        json_path_set(c, "data.batch_size", json_real(64.5));
+        break;
+    case 9:
+        json_path_set(c, "ema.enabled", json_string("true"));
+        break;
+    case 10:
+        json_path_set(c, "data.split_strategy", json_string("nope"));
+        break;
+    case 11:
+        json_path_set(c, "data.valid_ratio", json_real(1.0));
+        break;
+    case 12:
+        json_path_set(c, "data.train_ratio", json_real(0.0));
+        break;
+    case 13:
+        json_path_set(c, "ema.decay", json_real(1.0));
+        break;
+    case 14:
+        json_path_set(c, "runtime.amp_dtype", json_string("bf16"));
+        break;
+    default:
+        fail_msg("no such change");
     }
     return v;
 }
@@ -192,11 +230,21 @@ static void
 test_strict_reading(void **state)
 {
     (void)state;
-    static const char *const messages[15] = {
-        "train_config_format", "framework_name", "unknown field 'extra'",
-        "unknown field 'data.extra'", "missing field 'model.rope_base'", "missing field 'ema'",
-        "missing field 'loss.terms[0].temperature'", NULL, "expected an integer", NULL,
-        "expected one of", "< 1", "> 0", "< 1", NULL};
+    static const char *const messages[15] = {"train_config_format",
+                                             "framework_name",
+                                             "unknown field 'extra'",
+                                             "unknown field 'data.extra'",
+                                             "missing field 'model.rope_base'",
+                                             "missing field 'ema'",
+                                             "missing field 'loss.terms[0].temperature'",
+                                             NULL,
+                                             "expected an integer",
+                                             NULL,
+                                             "expected one of",
+                                             "< 1",
+                                             "> 0",
+                                             "< 1",
+                                             NULL};
     json_t *index = recorded_json("train/train_config/INDEX.json");
     json_t *good = recorded_json("train/train_config/onetrans.json");
     if (!index || !good)
@@ -234,15 +282,17 @@ test_checkpoint_names(void **state)
     const json_t *build = json_object_get(root, "build");
     size_t built = 0, checked = 0;
     for (size_t i = 0; i < json_array_size(build); i++) {
-        const json_t *c = json_array_get(build, i), *params = json_object_get(c, "params");
+        const json_t *c = json_array_get(build, i),
+                     *params = json_object_get(c, "params");
         const json_t *auc = json_object_get(params, "auc");
         char name[CHECKPOINT_NAME_LIMIT + 1];
         int64_t step = json_integer_value(json_object_get(c, "step"));
         if (step < 0 || json_is_string(auc))
-            continue;    // texts as numbers are a matter of the reference's call
+            continue; // texts as numbers are a matter of the reference's call
         if (!auc)
             auc = json_object_get(params, "AUC");
-        checkpoint_name(name, step, json_is_number(auc) ? json_number_value(auc) : (double)NAN);
+        checkpoint_name(name, step,
+                        json_is_number(auc) ? json_number_value(auc) : (double)NAN);
         assert_string_equal(name, json_string_value(json_object_get(c, "result")));
         built++;
     }
@@ -254,7 +304,9 @@ test_checkpoint_names(void **state)
     for (size_t i = 0; i < json_array_size(names); i++) {
         const json_t *c = json_array_get(names, i);
         bool want = !strcmp(json_string_value(json_object_get(c, "result")), "ok");
-        assert_int_equal(checkpoint_name_valid(json_string_value(json_object_get(c, "name")), NULL), want);
+        assert_int_equal(
+            checkpoint_name_valid(json_string_value(json_object_get(c, "name")), NULL),
+            want);
         checked++;
     }
     names = json_object_get(root, "step_of");
@@ -275,11 +327,21 @@ test_number_text(void **state)
     static const struct {
         double x;
         const char *text;
-    } cases[] = {{0.0001, "0.0001"}, {1e-05, "1e-05"}, {10000.0, "10000.0"}, {0.1, "0.1"},
-                 {1e16, "1e+16"}, {123456789012345680.0, "1.2345678901234568e+17"},
-                 {1e15, "1000000000000000.0"}, {-0.25, "-0.25"}, {0.0, "0.0"}, {-0.0, "-0.0"},
-                 {0.000483, "0.000483"}, {1e-300, "1e-300"}, {5e-324, "5e-324"},
-                 {0.1 + 0.2, "0.30000000000000004"}, {123.456, "123.456"}};
+    } cases[] = {{0.0001, "0.0001"},
+                 {1e-05, "1e-05"},
+                 {10000.0, "10000.0"},
+                 {0.1, "0.1"},
+                 {1e16, "1e+16"},
+                 {123456789012345680.0, "1.2345678901234568e+17"},
+                 {1e15, "1000000000000000.0"},
+                 {-0.25, "-0.25"},
+                 {0.0, "0.0"},
+                 {-0.0, "-0.0"},
+                 {0.000483, "0.000483"},
+                 {1e-300, "1e-300"},
+                 {5e-324, "5e-324"},
+                 {0.1 + 0.2, "0.30000000000000004"},
+                 {123.456, "123.456"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char out[32];
         json_number_text(out, cases[i].x);
@@ -317,7 +379,8 @@ test_messages(void **state)
         int argc = 0, json = 0;
         int64_t threads = 0;
         const char *dataset = NULL;
-        Flag flags[] = {{"dataset-path", FLAG_TEXT, &dataset}, {"json", FLAG_SWITCH, &json},
+        Flag flags[] = {{"dataset-path", FLAG_TEXT, &dataset},
+                        {"json", FLAG_SWITCH, &json},
                         {"threads", FLAG_INT, &threads}};
         Settings s;
         PcvrError err = {{0}};
@@ -369,8 +432,10 @@ test_own_fields(void **state)
     (void)state;
     Settings s, again;
     PcvrError err = {{0}};
-    json_t *fields = json_loads("{\"d_model\": 32, \"window\": 8, \"tower\": {\"deep\": 0.5}, "
-                                "\"ns\": {\"user_tokens\": 3, \"extra\": true}}", 0, NULL);
+    json_t *fields =
+        json_loads("{\"d_model\": 32, \"window\": 8, \"tower\": {\"deep\": 0.5}, "
+                   "\"ns\": {\"user_tokens\": 3, \"extra\": true}}",
+                   0, NULL);
     json_t *train = json_loads("{\"optimizer.lr\": 0.002, \"model.window\": 9}", 0, NULL);
     assert_true(settings_init(&s, settings_class_for(fields), &err));
     assert_true(settings_init(&again, settings_class_for(fields), &err));

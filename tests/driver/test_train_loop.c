@@ -1,4 +1,5 @@
-// test_train_loop.c - the training loop on real files, with a small module written by hand.
+// test_train_loop.c - the training loop on real files, with a small module written by
+// hand.
 //
 // logit(s) = w . dense + table[first user id] + b
 
@@ -67,10 +68,20 @@ backward(const pcvr_ctx *c)
 }
 
 static const pcvr_param params[] = {
-    {.name = "w", .rank = 1, .shape = {D}, .size = D, .init = PCVR_INIT_UNIFORM, .init_value = 0.1},
+    {.name = "w",
+     .rank = 1,
+     .shape = {D},
+     .size = D,
+     .init = PCVR_INIT_UNIFORM,
+     .init_value = 0.1},
     {.name = "b", .rank = 1, .shape = {1}, .size = 1},
-    {.name = "table", .rank = 2, .shape = {V, 1}, .size = V, .init = PCVR_INIT_NORMAL,
-     .init_value = 0.1, .flags = PCVR_PARAM_TABLE | PCVR_PARAM_PADDING},
+    {.name = "table",
+     .rank = 2,
+     .shape = {V, 1},
+     .size = V,
+     .init = PCVR_INIT_NORMAL,
+     .init_value = 0.1,
+     .flags = PCVR_PARAM_TABLE | PCVR_PARAM_PADDING},
 };
 static const pcvr_use uses[] = {{.param = 0, .size = D, .offset = 0},
                                 {.param = 1, .size = 1, .offset = 16}};
@@ -80,14 +91,36 @@ static const pcvr_domain_info domains[] = {{.name = "seq_a", .features = 1, .len
                                            {.name = "seq_b", .features = 2, .length = 8},
                                            {.name = "seq_c", .features = 2, .length = 8}};
 static const pcvr_module linear = {
-    .abi = PCVR_ABI, .name = "linear", .isa = "scalar", .checkpoint = "none", .config = "{}",
-    .compiler = "by hand", .actions = 1, .n_params = 3, .n_uses = 2, .n_stores = 1,
-    .n_regions = 1, .params = params, .uses = uses, .stores = stores, .regions = regions,
-    .layout = {.user_ints = U, .user_dense = D, .item_ints = 5, .item_dense = 2,
-               .reads = PCVR_READ_USER_DENSE | PCVR_READ_USER_INTS, .n_domains = 3,
+    .abi = PCVR_ABI,
+    .name = "linear",
+    .isa = "scalar",
+    .checkpoint = "none",
+    .config = "{}",
+    .compiler = "by hand",
+    .actions = 1,
+    .n_params = 3,
+    .n_uses = 2,
+    .n_stores = 1,
+    .n_regions = 1,
+    .params = params,
+    .uses = uses,
+    .stores = stores,
+    .regions = regions,
+    .layout = {.user_ints = U,
+               .user_dense = D,
+               .item_ints = 5,
+               .item_dense = 2,
+               .reads = PCVR_READ_USER_DENSE | PCVR_READ_USER_INTS,
+               .n_domains = 3,
                .domains = domains},
-    .acc_floats = 32, .input_bytes = sizeof(Input), .kept_bytes = 64, .scratch_bytes = 64,
-    .default_chunk = 4, .gather_inputs = gather, .forward = forward, .forward_keep = forward,
+    .acc_floats = 32,
+    .input_bytes = sizeof(Input),
+    .kept_bytes = 64,
+    .scratch_bytes = 64,
+    .default_chunk = 4,
+    .gather_inputs = gather,
+    .forward = forward,
+    .forward_keep = forward,
     .backward = backward,
 };
 _Static_assert(sizeof(Input) == 64, "a record is a multiple of 64 bytes");
@@ -101,9 +134,13 @@ static void
 start(Run *r, const char *dir, const Setting *set, size_t n)
 {
     static const Setting common[] = {
-        {"data.batch_size", "16"}, {"optimizer.max_steps", "12"}, {"optimizer.lr", "0.01"},
-        {"data.eval_every_n_steps", "6"}, {"data.seq_max_lens", "seq_a:8,seq_b:8,seq_c:8"},
-        {"data.num_workers", "2"}, {"runtime.progress_log_interval_steps", "5"},
+        {"data.batch_size", "16"},
+        {"optimizer.max_steps", "12"},
+        {"optimizer.lr", "0.01"},
+        {"data.eval_every_n_steps", "6"},
+        {"data.seq_max_lens", "seq_a:8,seq_b:8,seq_c:8"},
+        {"data.num_workers", "2"},
+        {"runtime.progress_log_interval_steps", "5"},
     };
     PcvrError err = {{0}};
     *r = (Run){.command = "train", .module = &linear, .say = fopen("/dev/null", "w")};
@@ -113,7 +150,8 @@ start(Run *r, const char *dir, const Setting *set, size_t n)
     r->schema_path = data_schema_path(r->f.dataset);
     assert_true(settings_init(&r->settings, settings_class("PCVRTrainConfig"), &err));
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
-        assert_true(settings_set_text(&r->settings, common[i].path, common[i].text, &err));
+        assert_true(
+            settings_set_text(&r->settings, common[i].path, common[i].text, &err));
     for (size_t i = 0; i < n; i++)
         assert_true(settings_set_text(&r->settings, set[i].path, set[i].text, &err));
     assert_int_equal(run_schema(r), 0);
@@ -174,7 +212,8 @@ test_run(void **state)
     temporary(dir, "run");
     start(&r, dir, NULL, 0);
     assert_int_equal(run_train(&r), 0);
-    char *steps = read_all(dir, "steps.jsonl"), *summary = read_all(dir, "training_summary.json");
+    char *steps = read_all(dir, "steps.jsonl"),
+         *summary = read_all(dir, "training_summary.json");
     assert_int_equal(lines(steps), 12);
     json_t *v = json_loads(summary, 0, NULL);
     assert_non_null(v);
@@ -196,7 +235,8 @@ test_run(void **state)
     }
     char *schema = checkpoint_beside(weights, "schema.json");
     size_t n, m;
-    char *a = pcvr_file_read(schema, &n, &err), *b = pcvr_file_read(r.schema_path, &m, &err);
+    char *a = pcvr_file_read(schema, &n, &err),
+         *b = pcvr_file_read(r.schema_path, &m, &err);
     assert_int_equal(n, m);
     assert_memory_equal(a, b, n);
     free(a);
@@ -240,7 +280,8 @@ test_same_steps(void **state)
         char dir[128];
         Setting set[] = {{"data.num_workers", ways[k].workers},
                          {"data.sampling_strategy", "row_group_sweep"},
-                         {"data.eval_every_n_steps", "0"}, {"data_pipeline.seed", "5"}};
+                         {"data.eval_every_n_steps", "0"},
+                         {"data_pipeline.seed", "5"}};
         temporary(dir, "same");
         start(&r, dir, set, 4);
         r.options.threads = ways[k].threads;
@@ -268,8 +309,10 @@ test_order_and_init(void **state)
     temporary(dir, "order");
     static const char rows[] = "0 1 2 3 4 5 6 7\n8 9 10\n11,12,13,14\n0 1 2 3 4 5 6 7\n";
     assert_true(pcvr_make_dirs(dir, &err));
-    assert_true(pcvr_file_write(in_dir(order, dir, "order.txt"), rows, sizeof rows - 1, &err));
-    Setting set[] = {{"optimizer.max_steps", "0"}, {"optimizer.lr", "0.0"},
+    assert_true(
+        pcvr_file_write(in_dir(order, dir, "order.txt"), rows, sizeof rows - 1, &err));
+    Setting set[] = {{"optimizer.max_steps", "0"},
+                     {"optimizer.lr", "0.0"},
                      {"sparse_optimizer.sparse_lr", "0.0"}};
     start(&r, dir, set, 3);
     r.f.order = order;
@@ -320,7 +363,8 @@ test_interrupt(void **state)
     Run r;
     char dir[128];
     PcvrError err = {{0}};
-    Setting set[] = {{"optimizer.max_steps", "100000000"}, {"data.eval_every_n_steps", "100000000"}};
+    Setting set[] = {{"optimizer.max_steps", "100000000"},
+                     {"data.eval_every_n_steps", "100000000"}};
     struct itimerval timer = {.it_value = {.tv_usec = 300000}};
     temporary(dir, "interrupt");
     start(&r, dir, set, 2);
@@ -354,8 +398,10 @@ test_early_stop(void **state)
     (void)state;
     Run r;
     char dir[128];
-    Setting set[] = {{"optimizer.max_steps", "40"}, {"data.eval_every_n_steps", "2"},
-                     {"optimizer.patience_steps", "4"}, {"optimizer.lr", "0.0"},
+    Setting set[] = {{"optimizer.max_steps", "40"},
+                     {"data.eval_every_n_steps", "2"},
+                     {"optimizer.patience_steps", "4"},
+                     {"optimizer.lr", "0.0"},
                      {"sparse_optimizer.sparse_lr", "0.0"}};
     temporary(dir, "stop");
     start(&r, dir, set, 5);
@@ -371,9 +417,12 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_run),       cmocka_unit_test(test_same_steps),
-        cmocka_unit_test(test_order_and_init), cmocka_unit_test(test_interrupt),
-        cmocka_unit_test(test_unwritable), cmocka_unit_test(test_early_stop),
+        cmocka_unit_test(test_run),
+        cmocka_unit_test(test_same_steps),
+        cmocka_unit_test(test_order_and_init),
+        cmocka_unit_test(test_interrupt),
+        cmocka_unit_test(test_unwritable),
+        cmocka_unit_test(test_early_stop),
     };
     return cmocka_run_group_tests_name("train_loop", tests, NULL, NULL);
 }

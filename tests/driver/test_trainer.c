@@ -41,8 +41,11 @@ make_batch(Raw *r, uint64_t seed)
     for (int i = 0; i < B * TOY_U; i++)
         r->dense[i] = (float)pcvr_number(h, (uint64_t)i + 3000);
     r->domain = (pcvr_domain){.values = r->values, .lengths = r->lengths};
-    r->batch = (pcvr_batch){.size = B, .user_dense = r->dense, .n_domains = 1,
-                            .domains = &r->domain, .label = r->label};
+    r->batch = (pcvr_batch){.size = B,
+                            .user_dense = r->dense,
+                            .n_domains = 1,
+                            .domains = &r->domain,
+                            .label = r->label};
 }
 
 static const PcvrLossTerm bce = {.kind = PCVR_LOSS_BCE, .weight = 1.0};
@@ -50,22 +53,29 @@ static const PcvrLossTerm bce = {.kind = PCVR_LOSS_BCE, .weight = 1.0};
 static TrainerOptions
 options(double clip)
 {
-    return (TrainerOptions){.terms = (PcvrLossTerm *)(uintptr_t)&bce, .n_terms = 1, .lr = 0.05,
-                            .sparse_lr = 0.1, .schedule = PCVR_SCHEDULE_LINEAR, .warmup = 3,
-                            .max_steps = STEPS, .min_lr_ratio = 0.2, .clip = clip};
+    return (TrainerOptions){.terms = (PcvrLossTerm *)(uintptr_t)&bce,
+                            .n_terms = 1,
+                            .lr = 0.05,
+                            .sparse_lr = 0.1,
+                            .schedule = PCVR_SCHEDULE_LINEAR,
+                            .warmup = 3,
+                            .max_steps = STEPS,
+                            .min_lr_ratio = 0.2,
+                            .clip = clip};
 }
 
 static void
 fill_params(float *const *params)
 {
     for (int i = 0; i < toy_module.n_params; i++)
-        pcvr_number_fill(params[i], 0, (size_t)toy_params[i].size, toy_params[i].name, 0.0, 0.5);
+        pcvr_number_fill(params[i], 0, (size_t)toy_params[i].size, toy_params[i].name,
+                         0.0, 0.5);
     memset(params[3], 0, TOY_D * sizeof(float));
 }
 
 // The toy model and its optimisers in double, written out.
 typedef struct Plain {
-    double dense[N_DENSE], m[N_DENSE], v[N_DENSE];    // w, v, b
+    double dense[N_DENSE], m[N_DENSE], v[N_DENSE]; // w, v, b
     double table[TOY_V * TOY_D], acc[TOY_V * TOY_D];
     int t;
 } Plain;
@@ -112,7 +122,8 @@ plain_step(Plain *p, const Raw *r, const TrainerOptions *o, double *norm)
     for (int i = 0; i < N_DENSE; i++)
         sum += gd[i] * gd[i];
     *norm = sqrt(sum);
-    double c = o->clip > 0.0 && o->clip / (*norm + 1e-6) < 1.0 ? o->clip / (*norm + 1e-6) : 1.0;
+    double c =
+        o->clip > 0.0 && o->clip / (*norm + 1e-6) < 1.0 ? o->clip / (*norm + 1e-6) : 1.0;
     double lr = o->lr * (++p->t <= 3 ? p->t / 3.0 : 0.2 + 0.8 * (1.0 - (p->t - 3) / 9.0));
     for (int i = 0; i < N_DENSE; i++) {
         double g = gd[i] * c;
@@ -274,7 +285,8 @@ test_shadow(void **state)
     float w1 = t.params[0][0];
     assert_true(w1 != w0);
     trainer_swap(&t);
-    assert_true(close_to((double)t.params[0][0], 0.75 * (double)w0 + 0.25 * (double)w1, 1e-7));
+    assert_true(
+        close_to((double)t.params[0][0], 0.75 * (double)w0 + 0.25 * (double)w1, 1e-7));
     trainer_swap(&t);
     assert_true(t.params[0][0] == w1);
     trainer_free(&t);
@@ -293,7 +305,8 @@ test_checkpoints(void **state)
     start(&t, &o, 1, 8);
     start(&u, &o, 1, 8);
     for (int k = 0; k < 3; k++) {
-        snprintf(path, sizeof path, "%s/global_step%d.AUC=0.%d", dir, k == 1 ? 30 : k, 9 - k);
+        snprintf(path, sizeof path, "%s/global_step%d.AUC=0.%d", dir, k == 1 ? 30 : k,
+                 9 - k);
         t.params[2][0] = (float)k;
         if (!checkpoint_save(path, &toy_module, t.params, files, 1, &err))
             fail_msg("%s", err.text);
@@ -311,9 +324,13 @@ test_checkpoints(void **state)
     assert_string_equal(text, "{}\n");
     free(text);
     free(beside);
-    // Strict: a missing and an extra tensor, another shape; a padding row that is not zero.
+    // Strict: a missing and an extra tensor, another shape; a padding row that is not
+    // zero.
     int64_t shape[2] = {TOY_V, TOY_D};
-    PcvrTensor extra[] = {{.name = "table", .type = PCVR_T_F32, .rank = 2, .shape = shape,
+    PcvrTensor extra[] = {{.name = "table",
+                           .type = PCVR_T_F32,
+                           .rank = 2,
+                           .shape = shape,
                            .data = t.params[3]}};
     assert_true(pcvr_safetensors_write(path, extra, 1, &err));
     assert_false(checkpoint_load(path, &toy_module, u.params, &err));
@@ -331,8 +348,8 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_training),   cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_shadow),
+        cmocka_unit_test(test_training),    cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_not_finite),  cmocka_unit_test(test_shadow),
         cmocka_unit_test(test_checkpoints),
     };
     return cmocka_run_group_tests_name("trainer", tests, NULL, NULL);

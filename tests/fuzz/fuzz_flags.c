@@ -1,4 +1,5 @@
-// fuzz_flags.c - any command line, and any train_config.json, give settings or one line of error.
+// fuzz_flags.c - any command line, and any train_config.json, give settings or one line
+// of error.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,10 +25,12 @@ command_line(char *text, Settings *s)
     int argc = 0, json = 0;
     int64_t threads = 0;
     const char *dataset = NULL;
-    const Flag flags[] = {{"dataset-path", FLAG_TEXT, &dataset}, {"json", FLAG_SWITCH, &json},
+    const Flag flags[] = {{"dataset-path", FLAG_TEXT, &dataset},
+                          {"json", FLAG_SWITCH, &json},
                           {"threads", FLAG_INT, &threads}};
     PcvrError err = {{0}};
-    for (char *w = strtok_r(text, "\n", &save); w && argc < 64; w = strtok_r(NULL, "\n", &save))
+    for (char *w = strtok_r(text, "\n", &save); w && argc < 64;
+         w = strtok_r(NULL, "\n", &save))
         argv[argc++] = w;
     one_line(flags_parse(argc, argv, flags, 3, s, &err), &err);
     (void)flags_peek(argc, argv, "dataset-path");

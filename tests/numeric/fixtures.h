@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// Path of a recorded file: under $PCVR_FIXTURES (default ../shared/fixtures), else its small copy under
-// tests/golden; NULL, with the reason printed, where neither is there.
+// Path of a recorded file: under $PCVR_FIXTURES (default ../shared/fixtures), else its
+// small copy under tests/golden; NULL, with the reason printed, where neither is there.
 static inline const char *
 fixture(char *room, size_t n, const char *name)
 {
@@ -21,7 +21,9 @@ fixture(char *room, size_t n, const char *name)
     snprintf(room, n, "tests/golden/numeric/%s", name);
     if (access(room, R_OK) == 0)
         return room;
-    printf("reason: no %s under $PCVR_FIXTURES, ../shared/fixtures or tests/golden/numeric\n", name);
+    printf("reason: no %s under $PCVR_FIXTURES, ../shared/fixtures or "
+           "tests/golden/numeric\n",
+           name);
     return NULL;
 }
 

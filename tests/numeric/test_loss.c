@@ -18,14 +18,13 @@ read_terms(const json_t *config, PcvrLossTerm *terms)
     for (size_t i = 0; i < n; i++) {
         const json_t *t = json_array_get(config, i);
         const char *kind = json_string_value(json_object_get(t, "kind"));
-        terms[i] = (PcvrLossTerm){
-            .kind = !strcmp(kind, "bce")     ? PCVR_LOSS_BCE
-                    : !strcmp(kind, "focal") ? PCVR_LOSS_FOCAL
-                                             : PCVR_LOSS_PAIRWISE,
-            .weight = recorded_field(t, "weight"),
-            .alpha = recorded_field(t, "focal_alpha"),
-            .gamma = recorded_field(t, "focal_gamma"),
-            .temperature = recorded_field(t, "temperature")};
+        terms[i] = (PcvrLossTerm){.kind = !strcmp(kind, "bce")     ? PCVR_LOSS_BCE
+                                          : !strcmp(kind, "focal") ? PCVR_LOSS_FOCAL
+                                                                   : PCVR_LOSS_PAIRWISE,
+                                  .weight = recorded_field(t, "weight"),
+                                  .alpha = recorded_field(t, "focal_alpha"),
+                                  .gamma = recorded_field(t, "focal_gamma"),
+                                  .temperature = recorded_field(t, "temperature")};
     }
     return n;
 }
@@ -43,8 +42,8 @@ read_vector(const PcvrTensors *all, const char *vector, const char *what, float 
 }
 
 static void
-check_gradient(const PcvrTensors *all, const char *vector, const char *config, const float *got,
-               size_t n, size_t *finite)
+check_gradient(const PcvrTensors *all, const char *vector, const char *config,
+               const float *got, size_t n, size_t *finite)
 {
     char name[128];
     snprintf(name, sizeof name, "%s.%s.grad_f64", vector, config);
@@ -53,7 +52,7 @@ check_gradient(const PcvrTensors *all, const char *vector, const char *config, c
     for (size_t i = 0; i < n; i++) {
         double w = tensor_at(want, i);
         if (isnan(w))
-            w = 0.0;    // the reference divides 0 by 0 where the derivative is 0
+            w = 0.0; // the reference divides 0 by 0 where the derivative is 0
         else
             ++*finite;
         if (!close_to((double)got[i], w, 1e-9 + 3e-7 * fabs(w)))
@@ -69,7 +68,8 @@ test_recorded(void **state)
     PcvrTensors all;
     if (!root || !recorded_tensors(&all, "losses/losses.safetensors"))
         skip();
-    json_t *cases = json_object_get(root, "cases"), *configs = json_object_get(root, "configs");
+    json_t *cases = json_object_get(root, "cases"),
+           *configs = json_object_get(root, "configs");
     size_t finite = 0;
     assert_int_equal(json_array_size(cases), 176);
     for (size_t k = 0; k < json_array_size(cases); k++) {
@@ -106,7 +106,8 @@ static void
 test_chunks(void **state)
 {
     (void)state;
-    PcvrLossTerm term = {.kind = PCVR_LOSS_FOCAL, .weight = 0.7, .alpha = 0.25, .gamma = 1.5};
+    PcvrLossTerm term = {
+        .kind = PCVR_LOSS_FOCAL, .weight = 0.7, .alpha = 0.25, .gamma = 1.5};
     float z[67], y[67], whole[67] = {0}, cut[67] = {0};
     double a[67], b[67];
     for (size_t i = 0; i < 67; i++) {
@@ -133,8 +134,10 @@ test_soft_labels(void **state)
 {
     (void)state;
     for (int k = 0; k < 20; k++) {
-        PcvrLossTerm term = {.kind = k % 2 ? PCVR_LOSS_FOCAL : PCVR_LOSS_BCE, .weight = 1.0,
-                             .alpha = 0.25, .gamma = 0.5 + 0.25 * k};
+        PcvrLossTerm term = {.kind = k % 2 ? PCVR_LOSS_FOCAL : PCVR_LOSS_BCE,
+                             .weight = 1.0,
+                             .alpha = 0.25,
+                             .gamma = 0.5 + 0.25 * k};
         float y[1] = {0.05f + 0.045f * (float)k}, dz[3] = {0}, z[3];
         double loss[3];
         z[0] = (float)k * 0.3f - 3.0f;

@@ -1,4 +1,5 @@
-// test_metric.c - every recorded metric; the bootstrap interval within statistical limits.
+// test_metric.c - every recorded metric; the bootstrap interval within statistical
+// limits.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +34,8 @@ same(double got, const json_t *object, const char *key, double limit, const char
 }
 
 static void
-check_diagnostics(const PcvrDiagnostics *d, const json_t *want, double limit, const char *label)
+check_diagnostics(const PcvrDiagnostics *d, const json_t *want, double limit,
+                  const char *label)
 {
     assert_int_equal(json_object_size(want), 16);
     same((double)d->sample_count, want, "sample_count", 0, label);
@@ -58,7 +60,8 @@ static void
 check_evaluation(const double *labels, const double *scores, size_t n, const json_t *want,
                  const char *label)
 {
-    const json_t *ci = json_object_get(want, "auc_ci"), *g = json_object_get(want, "gauc");
+    const json_t *ci = json_object_get(want, "auc_ci"),
+                 *g = json_object_get(want, "gauc");
     PcvrEvaluation e;
     PcvrInterval wide;
     assert_true(pcvr_evaluate(labels, scores, NULL, n, 50, &e));
@@ -68,15 +71,18 @@ check_evaluation(const double *labels, const double *scores, size_t n, const jso
     same(e.gauc, g, "value", 0, label);
     same(e.gauc_coverage, g, "coverage", 0, label);
     same((double)e.sample_count, want, "sample_count", 0, label);
-    check_diagnostics(&e.diagnostics, json_object_get(want, "score_diagnostics"), 1e-12, label);
+    check_diagnostics(&e.diagnostics, json_object_get(want, "score_diagnostics"), 1e-12,
+                      label);
     same((double)e.interval.samples, ci, "samples", 0, label);
     same(e.interval.confidence, ci, "confidence", 0, label);
     same((double)e.interval.positive_count, ci, "positive_resample_count", 0, label);
     same((double)e.interval.negative_count, ci, "negative_resample_count", 0, label);
-    assert_true(pcvr_auc_interval(labels, scores, n, e.interval.samples ? 2000 : 0, 0.95, 1, &wide));
+    assert_true(pcvr_auc_interval(labels, scores, n, e.interval.samples ? 2000 : 0, 0.95,
+                                  1, &wide));
     double std = recorded_field(ci, "std");
     assert_true(close_to(wide.std, std, 0.3 * std + 1e-12));
-    // Fifty recorded resamples: their ends stray, most where few samples give few different values.
+    // Fifty recorded resamples: their ends stray, most where few samples give few
+    // different values.
     double stray = (n < 100 ? 2.5 : 1.0) * std + 1e-12;
     assert_true(close_to(wide.low, recorded_field(ci, "low"), stray));
     assert_true(close_to(wide.high, recorded_field(ci, "high"), stray));
@@ -92,15 +98,16 @@ test_cases(void **state)
     size_t cases = 0;
     if (!root)
         skip();
-    json_object_foreach(json_object_get(root, "cases"), label, c) {
+    json_object_foreach(json_object_get(root, "cases"), label, c)
+    {
         size_t n = numbers(json_object_get(c, "labels"), y);
         double auc;
         PcvrDiagnostics d;
         assert_int_equal(numbers(json_object_get(c, "scores"), s), n);
         assert_true(pcvr_auc(y, s, n, &auc));
         same(auc, c, "auc", 1e-12, label);
-        same(pcvr_logloss_probabilities(y, s, n), c, "logloss_of_scores_as_probabilities", 1e-12,
-             label);
+        same(pcvr_logloss_probabilities(y, s, n), c, "logloss_of_scores_as_probabilities",
+             1e-12, label);
         assert_true(pcvr_diagnostics(y, s, n, &d));
         check_diagnostics(&d, json_object_get(c, "diagnostics"), 1e-12, label);
         check_evaluation(y, s, n, json_object_get(c, "classification_metrics"), label);
@@ -121,7 +128,8 @@ test_logits(void **state)
     size_t cases = 0;
     if (!root)
         skip();
-    json_object_foreach(json_object_get(root, "validation_from_logits"), label, c) {
+    json_object_foreach(json_object_get(root, "validation_from_logits"), label, c)
+    {
         PcvrValidation v;
         size_t n = numbers(json_object_get(c, "labels"), y);
         assert_int_equal(numbers(json_object_get(c, "logits"), s), n);
@@ -147,7 +155,8 @@ test_groups(void **state)
     double value, coverage;
     if (!root)
         skip();
-    const json_t *c = json_object_get(root, "group_auc"), *want = json_object_get(c, "expected");
+    const json_t *c = json_object_get(root, "group_auc"),
+                 *want = json_object_get(c, "expected");
     size_t n = numbers(json_object_get(c, "labels"), y);
     assert_int_equal(n, 60);
     numbers(json_object_get(c, "scores"), s);

@@ -1,4 +1,5 @@
-// test_optim.c - optimisers, clipping, schedules, running copies and early stopping as recorded.
+// test_optim.c - optimisers, clipping, schedules, running copies and early stopping as
+// recorded.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +29,8 @@ load(const PcvrTensors *all, float *out, const char *format, ...)
 }
 
 static void
-check(const PcvrTensors *all, const float *got, size_t n, double limit, const char *format, ...)
+check(const PcvrTensors *all, const float *got, size_t n, double limit,
+      const char *format, ...)
 {
     char name[128];
     va_list args;
@@ -56,7 +58,8 @@ test_adamw(void **state)
     json_t *shape, *rates = json_object_get(root, "lr_per_step");
     size_t params = 0;
     PcvrAdamW h = pcvr_adamw_defaults();
-    json_object_foreach(json_object_get(root, "shapes"), name, shape) {
+    json_object_foreach(json_object_get(root, "shapes"), name, shape)
+    {
         float p[MAX], g[MAX], m[MAX] = {0}, v[MAX] = {0};
         size_t n = load(&all, p, "init.%s", name);
         for (size_t k = 0; k < json_array_size(rates); k++) {
@@ -78,7 +81,8 @@ test_adamw(void **state)
 
 // Sums duplicates in order; rows ascending.
 static int64_t
-merge(const PcvrTensor *rows, const PcvrTensor *values, int64_t width, int64_t *ids, float *out)
+merge(const PcvrTensor *rows, const PcvrTensor *values, int64_t width, int64_t *ids,
+      float *out)
 {
     int64_t n = 0;
     for (int64_t row = 0; row < 64; row++) {
@@ -145,7 +149,8 @@ test_adagrad_rows(void **state)
     assert_true(isnan(w[4]) && w[5] == 6.0f);
 }
 
-// The norm counts each stored entry, duplicates too; the scaled gradients are those of the documented clipping.
+// The norm counts each stored entry, duplicates too; the scaled gradients are those of
+// the documented clipping.
 static void
 test_clip(void **state)
 {
@@ -159,12 +164,15 @@ test_clip(void **state)
         const json_t *c = json_object_get(json_object_get(root, "cases"), names[k]);
         float a[MAX], b[MAX], e[MAX], dense[MAX] = {0}, rows[MAX];
         size_t na = load(&all, a, "%s.a", names[k]), nb = load(&all, b, "%s.b", names[k]);
-        size_t ne = load(&all, e, "%s.e.values", names[k]), n = load(&all, rows, "%s.e.rows", names[k]);
-        double sum = pcvr_clip_add(pcvr_clip_add(pcvr_clip_add(0.0, a, na), b, nb), e, ne);
+        size_t ne = load(&all, e, "%s.e.values", names[k]),
+               n = load(&all, rows, "%s.e.rows", names[k]);
+        double sum =
+            pcvr_clip_add(pcvr_clip_add(pcvr_clip_add(0.0, a, na), b, nb), e, ne);
         double want = recorded_field(c, "total_norm");
         assert_true(close_to(sqrt(sum), want, 1e-6 * want));
         float scale = pcvr_clip_coefficient(sqrt(sum), recorded_field(root, "max_norm"));
-        bool changed = json_is_true(json_object_get(c, "gradients_changed_with_list_argument"));
+        bool changed =
+            json_is_true(json_object_get(c, "gradients_changed_with_list_argument"));
         assert_int_equal(scale < 1.0f, changed);
         pcvr_clip_scale(a, na, scale);
         pcvr_clip_scale(b, nb, scale);
@@ -223,7 +231,8 @@ test_ema(void **state)
     size_t cases = 0, compared = 0;
     if (!root || !recorded_tensors(&all, "optim/ema.safetensors"))
         skip();
-    json_object_foreach(json_object_get(root, "cases"), label, c) {
+    json_object_foreach(json_object_get(root, "cases"), label, c)
+    {
         const json_t *start = json_object_get(c, "start_step");
         const json_t *every = json_object_get(c, "update_every_n_steps");
         const json_t *updated = json_object_get(c, "update_returned");
@@ -231,7 +240,8 @@ test_ema(void **state)
             PcvrEmaAction action =
                 pcvr_ema_action((int64_t)k + 1, start ? json_integer_value(start) : 0,
                                 every ? json_integer_value(every) : 1);
-            assert_int_equal(action == PCVR_EMA_AVERAGE, json_is_true(json_array_get(updated, k)));
+            assert_int_equal(action == PCVR_EMA_AVERAGE,
+                             json_is_true(json_array_get(updated, k)));
             compared++;
         }
         cases++;
@@ -261,10 +271,11 @@ test_stopper(void **state)
         for (size_t i = 0; i < json_array_size(trace); i++)
             nan = nan || isnan(recorded_field(json_array_get(trace, i), "score"));
         if (nan)
-            continue;    // recorded there: NaN as a best score, which is not copied
+            continue; // recorded there: NaN as a best score, which is not copied
         for (size_t i = 0; i < json_array_size(trace); i++) {
             const json_t *t = json_array_get(trace, i);
-            pcvr_stopper_take(&s, (int64_t)recorded_field(t, "step"), recorded_field(t, "score"));
+            pcvr_stopper_take(&s, (int64_t)recorded_field(t, "step"),
+                              recorded_field(t, "score"));
             assert_true(s.best == recorded_field(t, "best_score"));
             assert_int_equal(s.best_step, (int64_t)recorded_field(t, "best_step"));
             assert_int_equal(s.counter, (int64_t)recorded_field(t, "counter"));

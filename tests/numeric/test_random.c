@@ -73,10 +73,13 @@ static void
 test_draws(void **state)
 {
     (void)state;
-    PcvrSite s = {.seed = 0x299f31d0a4093822u, .site = 0x85a308d3u, .index = 0x13198a2eu,
+    PcvrSite s = {.seed = 0x299f31d0a4093822u,
+                  .site = 0x85a308d3u,
+                  .index = 0x13198a2eu,
                   .step = 0x03707344u};
     uint64_t first = (uint64_t)0x243f6a88u * 8;
-    static const uint32_t halves[8] = {0xfe09, 0xd16c, 0xcceb, 0x94fd, 0xe420, 0x5001, 0x6ea1, 0x2412};
+    static const uint32_t halves[8] = {0xfe09, 0xd16c, 0xcceb, 0x94fd,
+                                       0xe420, 0x5001, 0x6ea1, 0x2412};
     for (uint64_t i = 0; i < 8; i++)
         assert_int_equal(pcvr_draw(&s, first + i), halves[i]);
     uint32_t threshold = pcvr_drop_threshold(0.3);
@@ -149,8 +152,12 @@ test_init(void **state)
     };
     static float a[N], b[N];
     for (size_t k = 0; k < sizeof checks / sizeof *checks; k++) {
-        pcvr_param p = {.name = "a.weight", .rank = 2, .shape = {R, C}, .size = N,
-                        .init = checks[k].init, .init_value = checks[k].value};
+        pcvr_param p = {.name = "a.weight",
+                        .rank = 2,
+                        .shape = {R, C},
+                        .size = N,
+                        .init = checks[k].init,
+                        .init_value = checks[k].value};
         double mean, std, largest;
         pcvr_init_fill(a, &p, 7);
         moments(a, N, &mean, &std, &largest);
@@ -176,7 +183,11 @@ test_init(void **state)
             assert_true(b[i] == 0.0f);
         assert_memory_equal(a + C, b + C, sizeof *a * (N - C));
     }
-    pcvr_param p = {.name = "c", .rank = 1, .shape = {3}, .size = 3, .init = PCVR_INIT_CONSTANT,
+    pcvr_param p = {.name = "c",
+                    .rank = 1,
+                    .shape = {3},
+                    .size = 3,
+                    .init = PCVR_INIT_CONSTANT,
                     .init_value = -0.5};
     pcvr_init_fill(a, &p, 7);
     assert_true(a[0] == -0.5f && a[2] == -0.5f);
@@ -192,8 +203,8 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),    cmocka_unit_test(test_philox_vectors),
-        cmocka_unit_test(test_draws),      cmocka_unit_test(test_drop_rates),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_philox_vectors),
+        cmocka_unit_test(test_draws),   cmocka_unit_test(test_drop_rates),
         cmocka_unit_test(test_init),
     };
     return cmocka_run_group_tests_name("random", tests, NULL, NULL);

@@ -14,7 +14,8 @@
 #include "fixtures.h"
 #include "safetensors.h"
 
-// A file of the given header text and n data bytes, parsed; false with the message in err.
+// A file of the given header text and n data bytes, parsed; false with the message in
+// err.
 static bool
 parse_text(const char *header, size_t data, PcvrError *err)
 {
@@ -38,7 +39,7 @@ parse_text(const char *header, size_t data, PcvrError *err)
 static const struct {
     const char *header;
     size_t data;
-    const char *message;    // part of it; NULL: accepted
+    const char *message; // part of it; NULL: accepted
 } cases[] = {
     {"{}", 0, NULL},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}   ", 8, NULL},
@@ -46,7 +47,8 @@ static const struct {
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3,0],\"data_offsets\":[0,0]}}", 0, NULL},
     {"{\"__metadata__\":{\"k\":\"v\"}}", 0, NULL},
     {"{\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[4,5]},"
-     "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 5, NULL},
+     "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+     5, NULL},
     {"{\"__metadata__\":{\"k\":1}}", 0, "not a string"},
     {"{\"__metadata__\":[]}", 0, "not an object"},
     {"[]", 0, "not a JSON object"},
@@ -57,23 +59,35 @@ static const struct {
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, "expected exactly"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"x\":1}}", 8,
      "expected exactly"},
-    {"{\"a\":{\"dtype\":\"F31\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "unknown dtype 'F31'"},
+    {"{\"a\":{\"dtype\":\"F31\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8,
+     "unknown dtype 'F31'"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", 8, "bad shape"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]}}", 8, "bad shape"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0,
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]}}", 8,
      "bad shape"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,7]}}", 8, "take 8 bytes, found 7"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, "bad data_offsets"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}", 8, "bad data_offsets"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 4, "ends at 8 of 4"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 9, "1 bytes behind"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12, "a hole of 4"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}"
+     "}",
+     0, "bad shape"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,7]}}", 8,
+     "take 8 bytes, found 7"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8,
+     "bad data_offsets"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}", 8,
+     "bad data_offsets"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 4,
+     "ends at 8 of 4"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 9,
+     "1 bytes behind"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12,
+     "a hole of 4"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
-     "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12, "overlaps"},
+     "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
+     12, "overlaps"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
-     "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "duplicate"},
+     "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
+     8, "duplicate"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],"
-     "\"data_offsets\":[9223372036854775803,9223372036854775807]}}", 8, "ends at"},
+     "\"data_offsets\":[9223372036854775803,9223372036854775807]}}",
+     8, "ends at"},
 };
 
 static void
@@ -116,7 +130,8 @@ static void
 test_round_trip(void **state)
 {
     (void)state;
-    static const char *const names[] = {"optim/clip.safetensors", "optim/sparse_adagrad.safetensors",
+    static const char *const names[] = {"optim/clip.safetensors",
+                                        "optim/sparse_adagrad.safetensors",
                                         "losses/losses.safetensors"};
     char path[512], copy[64];
     snprintf(copy, sizeof copy, "/tmp/pcvr_st_%ld", (long)getpid());
@@ -150,15 +165,17 @@ test_want(void **state)
     static const float x[6] = {1, 2, 3, 4, 5, 6};
     static const uint8_t odd[3] = {7, 8, 9};
     int64_t shape[2] = {2, 3}, flat[1] = {6}, three[1] = {3};
-    PcvrTensor in[] = {{.name = "x\"\\\n", .type = PCVR_T_F32, .rank = 2, .shape = shape, .data = x},
-                       {.name = "odd", .type = PCVR_T_U8, .rank = 1, .shape = three, .data = odd}};
+    PcvrTensor in[] = {
+        {.name = "x\"\\\n", .type = PCVR_T_F32, .rank = 2, .shape = shape, .data = x},
+        {.name = "odd", .type = PCVR_T_U8, .rank = 1, .shape = three, .data = odd}};
     PcvrError err = {{0}};
     PcvrTensors t;
     char path[64];
     snprintf(path, sizeof path, "/tmp/pcvr_st_%ld", (long)getpid());
     assert_true(pcvr_safetensors_write(path, in, 2, &err));
     assert_true(pcvr_safetensors_read(&t, path, &err));
-    const PcvrTensor *got = pcvr_safetensors_want(&t, "x\"\\\n", PCVR_T_F32, 2, shape, &err);
+    const PcvrTensor *got =
+        pcvr_safetensors_want(&t, "x\"\\\n", PCVR_T_F32, 2, shape, &err);
     assert_non_null(got);
     assert_memory_equal(got->data, x, sizeof x);
     assert_int_equal((uintptr_t)got->data % 64, 0);
@@ -186,7 +203,8 @@ test_full_disk(void **state)
     (void)state;
     static float x[4096];
     int64_t shape[1] = {4096}, small[1] = {4};
-    PcvrTensor big = {.name = "x", .type = PCVR_T_F32, .rank = 1, .shape = shape, .data = x};
+    PcvrTensor big = {
+        .name = "x", .type = PCVR_T_F32, .rank = 1, .shape = shape, .data = x};
     PcvrTensor little = big;
     PcvrError err = {{0}};
     PcvrTensors t;
@@ -215,15 +233,17 @@ test_full_disk(void **state)
     assert_non_null(strstr(err.text, "cannot write"));
 }
 
-// Every single byte of a good file changed and every truncation: an answer, never a crash.
+// Every single byte of a good file changed and every truncation: an answer, never a
+// crash.
 static void
 test_mutations(void **state)
 {
     (void)state;
     static const float x[6] = {1, 2, 3, 4, 5, 6};
     int64_t shape[2] = {2, 3};
-    PcvrTensor in[2] = {{.name = "a", .type = PCVR_T_F32, .rank = 2, .shape = shape, .data = x},
-                        {.name = "b", .type = PCVR_T_F32, .rank = 2, .shape = shape, .data = x}};
+    PcvrTensor in[2] = {
+        {.name = "a", .type = PCVR_T_F32, .rank = 2, .shape = shape, .data = x},
+        {.name = "b", .type = PCVR_T_F32, .rank = 2, .shape = shape, .data = x}};
     PcvrError err = {{0}};
     PcvrTensors t;
     char path[64];
