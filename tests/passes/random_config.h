@@ -332,7 +332,7 @@ rc_dualq_fields(RandomModel *r, json_t *c, RmFields *own)
     r->user_int = *own;
     int64_t pairs[] = {62, 63, 66, 89, 90, 91};
     rm_shuffle(r, pairs, 6);
-    int n = rm_one_in(r, 4) ? 0 : (int)rm_int(r, 1, 3);
+    int n = rm_one_in(r, 3) ? 0 : (int)rm_int(r, 1, 3);
     json_object_set_new(c, "pair_feature_fids", json_string(rm_one_in(r, 2) ? "62,63,66,89,90,91,999"
                                                                             : "91, 62,63,,66,90,89"));
     for (int k = 0; k < n; k++) {
