@@ -9,13 +9,13 @@
 enum {
     CANARY = PCVR_LINE,
     CANARY_BYTE = 0xc5,
-    PATTERN_BYTE = 0xa9,   // as a float -7.5e-14: no program writes a line of it
-    MAP_FROM = 1 << 20,    // bytes from which a buffer is mapped by itself
+    PATTERN_BYTE = 0xa9, // as a float -7.5e-14: no program writes a line of it
+    MAP_FROM = 1 << 20,  // bytes from which a buffer is mapped by itself
     HUGE_PAGE = 2 << 20,
 };
 
-// Zeroed memory. Large blocks are mapped: pages never touched then cost nothing, and huge pages save
-// address translation.
+// Zeroed memory. Large blocks are mapped: pages never touched then cost nothing, and huge
+// pages save address translation.
 static bool
 block_new(PcvrBuffer *b, size_t bytes)
 {
@@ -28,7 +28,8 @@ block_new(PcvrBuffer *b, size_t bytes)
         memset(b->block, 0, bytes);
         return true;
     }
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *p =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return false;
     if (bytes >= 2 * (size_t)HUGE_PAGE)

@@ -32,12 +32,13 @@ typedef struct PcvrArena {
     int64_t now, high; // bytes of live buffers; their highest sum
 } PcvrArena;
 
-// A buffer of at least n bytes (64 more where n is 0). A watched one is filled with a pattern, others are
-// zero. NULL when memory is short. The name is kept by reference.
+// A buffer of at least n bytes (64 more where n is 0). A watched one is filled with a
+// pattern, others are zero. NULL when memory is short. The name is kept by reference.
 void *pcvr_arena_alloc(PcvrArena *a, const char *name, int64_t n, bool watched);
 // Frees every buffer; the high-water mark stays.
 void pcvr_arena_free(PcvrArena *a);
-// The high-water mark, where watched buffers count up to the last line (canary included) that changed.
+// The high-water mark, where watched buffers count up to the last line (canary included)
+// that changed.
 int64_t pcvr_arena_measured(const PcvrArena *a);
 // The name of a buffer behind or before which something was written, or NULL.
 const char *pcvr_arena_overrun(const PcvrArena *a);

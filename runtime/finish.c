@@ -1,16 +1,19 @@
 // finish.c - the end of a step: lanes are added to parameter gradients.
 //
-// Dense: for each element, the lanes' accumulators of a use are summed as a fixed binary tree (lane l gets
-// lane l + 1, then l + 2, l + 4, ...), and the uses of a parameter are added in their order, from zero. Tables: rows of
-// all lanes' stores, lane by lane and store by store, are sorted by row and added in that order. Which
-// thread does an element changes nothing.
+// Dense: for each element, the lanes' accumulators of a use are summed as a fixed binary
+// tree (lane l gets lane l + 1, then l + 2, l + 4, ...), and the uses of a parameter are
+// added in their order, from zero. Tables: rows of all lanes' stores, lane by lane and
+// store by store, are sorted by row and added in that order. Which thread does an element
+// changes nothing.
 
 #include <string.h>
 
 #include "runner.h"
 
 enum { LEVELS = 14 }; // of the tree of 4096 lanes, and one to spare
-enum { BLOCK = 512 }; // floats of a block: all levels of the tree stay in the first-level cache
+enum {
+    BLOCK = 512
+}; // floats of a block: all levels of the tree stay in the first-level cache
 
 // Four floats anywhere in memory.
 typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
@@ -37,11 +40,12 @@ gain(float *restrict x, const float *restrict a, int64_t n)
         x[k] += a[k];
 }
 
-// Sum of floats [at, at + n) of the accumulators of lanes [first, first + width), width a power of two,
-// those past the last lane left out. It lies in the lane itself where it is but one, else in `room`,
-// which holds BLOCK floats for each level.
+// Sum of floats [at, at + n) of the accumulators of lanes [first, first + width), width a
+// power of two, those past the last lane left out. It lies in the lane itself where it is
+// but one, else in `room`, which holds BLOCK floats for each level.
 static const float *
-tree_sum(const pcvr_runner *r, int64_t first, int64_t width, int64_t at, int64_t n, float *room)
+tree_sum(const pcvr_runner *r, int64_t first, int64_t width, int64_t at, int64_t n,
+         float *room)
 {
     if (width == 1)
         return r->lanes[first].acc + at;
@@ -76,7 +80,8 @@ use_add(pcvr_runner *r, const pcvr_use *u, int64_t first, int64_t end)
     }
 }
 
-// The thread's share of all dense gradient elements, counted over the parameters in order.
+// The thread's share of all dense gradient elements, counted over the parameters in
+// order.
 static void
 finish_dense(pcvr_runner *r, int thread)
 {

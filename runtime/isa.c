@@ -21,8 +21,9 @@ pcvr_isa_supported(const char *isa)
     if (strcmp(isa, "avx2") == 0)
         return avx2;
     if (strcmp(isa, "avx512") == 0)
-        return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+        return avx2 && __builtin_cpu_supports("avx512f") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl");
 #endif
     return false;
 }
@@ -58,7 +59,8 @@ pcvr_module_find(const pcvr_module *const *list, int n, char *err, size_t err_si
                 return list[i];
     }
     if (best != NULL)
-        snprintf(err, err_size, "no module for %s or below among the %d linked in", best, n);
+        snprintf(err, err_size, "no module for %s or below among the %d linked in", best,
+                 n);
     return NULL;
 }
 
@@ -68,8 +70,15 @@ pcvr_isa_flags(const char *isa)
     static const char *const scalar[] = {"-DPCVR_ISA_SCALAR", NULL};
     static const char *const avx2[] = {"-DPCVR_ISA_AVX2", "-mavx2", "-mfma", NULL};
     static const char *const avx512[] = {
-        "-DPCVR_ISA_AVX512", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2",
-        "-mfma", "-mprefer-vector-width=512", NULL,
+        "-DPCVR_ISA_AVX512",
+        "-mavx512f",
+        "-mavx512bw",
+        "-mavx512dq",
+        "-mavx512vl",
+        "-mavx2",
+        "-mfma",
+        "-mprefer-vector-width=512",
+        NULL,
     };
     if (strcmp(isa, "avx512") == 0)
         return avx512;

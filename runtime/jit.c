@@ -1,9 +1,10 @@
-// jit.c - modules from C text: compiled by the system compiler, cached by content, loaded.
+// jit.c - modules from C text: compiled by the system compiler, cached by content,
+// loaded.
 //
-// The cache is a directory of our own, mode 0700. A module's file name is a hash of everything that
-// decides its content: the text, the headers it may include, instruction set, flags, compiler and ABI. Files
-// appear by rename, so that a module is either whole or absent; what another user could have
-// written is never loaded.
+// The cache is a directory of our own, mode 0700. A module's file name is a hash of
+// everything that decides its content: the text, the headers it may include, instruction
+// set, flags, compiler and ABI. Files appear by rename, so that a module is either whole
+// or absent; what another user could have written is never loaded.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,8 +23,8 @@
 
 enum { PATH_SIZE = 4096 };
 
-static int
-fail(Jit *j, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static int fail(Jit *j, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 static int
 fail(Jit *j, int code, const char *format, ...)
@@ -36,7 +37,7 @@ fail(Jit *j, int code, const char *format, ...)
     return code;
 }
 
-// ---- where headers are ---------------------------------------------------------------------------
+// ---- where headers are ----------------------------------------------------------------
 
 static bool
 has_header(const char *dir)
@@ -46,8 +47,8 @@ has_header(const char *dir)
     return access(path, R_OK) == 0;
 }
 
-// Headers near a program or library: include/pcvr as installed, runtime/ of the source tree; in its
-// directory or up to three above it.
+// Headers near a program or library: include/pcvr as installed, runtime/ of the source
+// tree; in its directory or up to three above it.
 static bool
 include_near(const char *file, char *dir)
 {
@@ -85,19 +86,20 @@ find_include(Jit *j)
         (dladdr(here, &self) != 0 && self.dli_fname != NULL &&
          include_near(self.dli_fname, j->include)))
         return PCVR_OK;
-    return fail(j, PCVR_EIO, "the runtime's headers are not beside the program: set PCVR_INCLUDE "
+    return fail(j, PCVR_EIO,
+                "the runtime's headers are not beside the program: set PCVR_INCLUDE "
                 "to the directory of pcvr.h");
 }
 
-// ---- the cache's directory -----------------------------------------------------------------------
+// ---- the cache's directory ------------------------------------------------------------
 
 // Ours alone: a directory (or file) of this user that nobody else may write.
 static bool
 is_private(const char *path, mode_t type)
 {
     struct stat st;
-    return lstat(path, &st) == 0 && (st.st_mode & S_IFMT) == type && st.st_uid == geteuid() &&
-           (st.st_mode & 022) == 0;
+    return lstat(path, &st) == 0 && (st.st_mode & S_IFMT) == type &&
+           st.st_uid == geteuid() && (st.st_mode & 022) == 0;
 }
 
 static int
@@ -112,28 +114,35 @@ find_cache(Jit *j)
     } else {
         snprintf(j->cache, sizeof j->cache, "/tmp/pcvr-XXXXXX");
         if (mkdtemp(j->cache) == NULL)
-            return fail(j, PCVR_EIO, "cannot make a directory for modules in /tmp: %s; set "
-                        "XDG_CACHE_HOME to one you can write", strerror(errno));
+            return fail(j, PCVR_EIO,
+                        "cannot make a directory for modules in /tmp: %s; set "
+                        "XDG_CACHE_HOME to one you can write",
+                        strerror(errno));
         j->cache_is_temporary = true;
         return PCVR_OK;
     }
     if (n < 0 || n >= (int)sizeof j->cache - 64)
-        return fail(j, PCVR_EIO, "the path of the module cache is too long; set XDG_CACHE_HOME");
+        return fail(j, PCVR_EIO,
+                    "the path of the module cache is too long; set XDG_CACHE_HOME");
     char *slash = strrchr(j->cache, '/');
     *slash = '\0';
     PcvrError ignored = {""};
     bool ok = pcvr_make_dirs(j->cache, &ignored);
     *slash = '/';
     if (!ok || (mkdir(j->cache, 0700) != 0 && errno != EEXIST))
-        return fail(j, PCVR_EIO, "cannot make the module cache %s: %s; set XDG_CACHE_HOME to a "
-                    "directory you can write", j->cache, strerror(errno));
+        return fail(j, PCVR_EIO,
+                    "cannot make the module cache %s: %s; set XDG_CACHE_HOME to a "
+                    "directory you can write",
+                    j->cache, strerror(errno));
     if (!is_private(j->cache, S_IFDIR))
-        return fail(j, PCVR_EIO, "the module cache %s is not a directory that only you can write; "
-                    "remove it or set XDG_CACHE_HOME", j->cache);
+        return fail(j, PCVR_EIO,
+                    "the module cache %s is not a directory that only you can write; "
+                    "remove it or set XDG_CACHE_HOME",
+                    j->cache);
     return PCVR_OK;
 }
 
-// ---- compile and load ----------------------------------------------------------------------------
+// ---- compile and load -----------------------------------------------------------------
 
 // Writes the text for the compiler to read.
 static int
@@ -158,8 +167,10 @@ write_text(Jit *j, const char *path, const char *text)
         return PCVR_OK;
     if (fd >= 0)
         unlink(path);
-    return fail(j, PCVR_EIO, "cannot write %s: %s; make room there or set XDG_CACHE_HOME to a "
-                "directory you can write", path, strerror(saved));
+    return fail(j, PCVR_EIO,
+                "cannot write %s: %s; make room there or set XDG_CACHE_HOME to a "
+                "directory you can write",
+                path, strerror(saved));
 }
 
 // The first line of a file that says "error", else its first line, without its newline.
@@ -185,7 +196,8 @@ first_error(const char *path, char *line, size_t size)
 static int
 compile(Jit *j, const char *text, const char *so)
 {
-    char c[PATH_SIZE + 64], out[PATH_SIZE + 64], log[PATH_SIZE + 64], kept[PATH_SIZE + 64];
+    char c[PATH_SIZE + 64], out[PATH_SIZE + 64], log[PATH_SIZE + 64],
+        kept[PATH_SIZE + 64];
     snprintf(c, sizeof c, "%s/%s.%ld.c", j->cache, j->key, (long)getpid());
     snprintf(out, sizeof out, "%s/%s.%ld.so", j->cache, j->key, (long)getpid());
     snprintf(log, sizeof log, "%s/%s.%ld.log", j->cache, j->key, (long)getpid());
@@ -208,7 +220,8 @@ compile(Jit *j, const char *text, const char *so)
     } else {
         char line[700];
         first_error(log, line, sizeof line);
-        rc = fail(j, PCVR_EIO, "%s could not compile the module: %s; is there room in %s, and does "
+        rc = fail(j, PCVR_EIO,
+                  "%s could not compile the module: %s; is there room in %s, and does "
                   "the compiler know the instruction set %s (PCVR_ISA chooses another)",
                   j->argv[0], line, j->cache, j->isa);
     }
@@ -218,12 +231,14 @@ compile(Jit *j, const char *text, const char *so)
     return rc;
 }
 
-// Loads a file of the cache and finds the module in it. PCVR_EFORMAT: the file is no good.
+// Loads a file of the cache and finds the module in it. PCVR_EFORMAT: the file is no
+// good.
 static int
 load(Jit *j, const char *so, const char *symbol, const pcvr_module **out)
 {
     if (!is_private(so, S_IFREG))
-        return fail(j, PCVR_EIO, "the cached module %s does not belong to you alone; remove it", so);
+        return fail(j, PCVR_EIO,
+                    "the cached module %s does not belong to you alone; remove it", so);
     void *library = dlopen(so, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
         return fail(j, PCVR_EFORMAT, "cannot load the module: %s", dlerror());
@@ -281,8 +296,8 @@ build(Jit *j, const char *text, const char *symbol, const pcvr_module **out)
 }
 
 int
-pcvr_module_build(const char *c_text, const char *symbol, const char *isa, const pcvr_module **out,
-                  char *err, size_t err_size)
+pcvr_module_build(const char *c_text, const char *symbol, const char *isa,
+                  const pcvr_module **out, char *err, size_t err_size)
 {
     *out = NULL;
     Jit *j = calloc(1, sizeof *j);

@@ -1,4 +1,5 @@
-// jit.h - what jit.c (cache, loading) and jit_cc.c (the compiler's command line, the key) share.
+// jit.h - what jit.c (cache, loading) and jit_cc.c (the compiler's command line, the key)
+// share.
 
 #ifndef PCVR_JIT_H
 #define PCVR_JIT_H
@@ -21,10 +22,11 @@ typedef struct Jit {
     size_t err_size;
 } Jit;
 
-// Works out the command and the key. The text and the headers that it may include are hashed.
+// Works out the command and the key. The text and the headers that it may include are
+// hashed.
 int pcvr_jit_key(Jit *j, const char *text);
-// Runs the command with `tail` appended, output and errors to the file `log`. The exit status,
-// PCVR_JIT_NO_COMPILER, or another negative value.
+// Runs the command with `tail` appended, output and errors to the file `log`. The exit
+// status, PCVR_JIT_NO_COMPILER, or another negative value.
 int pcvr_jit_run(Jit *j, const char *const *tail, const char *log);
 // Says that there is no compiler and what to do.
 int pcvr_jit_no_compiler(Jit *j);

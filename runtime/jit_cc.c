@@ -1,4 +1,5 @@
-// jit_cc.c - the compiler's command line for a module, and the key of what it will produce.
+// jit_cc.c - the compiler's command line for a module, and the key of what it will
+// produce.
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,11 +25,18 @@ fail(Jit *j, int code, const char *what, const char *more)
     return code;
 }
 
-// ---- command line --------------------------------------------------------------------------------
+// ---- command line ---------------------------------------------------------------------
 
 static const char *const common[] = {
-    "-std=c11", "-D_GNU_SOURCE", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-shared",
-    "-w", NULL,
+    "-std=c11",
+    "-D_GNU_SOURCE",
+    "-O2",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fPIC",
+    "-shared",
+    "-w",
+    NULL,
 };
 
 // Cuts text at blanks, in place; words go to the command.
@@ -36,7 +44,8 @@ static void
 add_words(Jit *j, char *text)
 {
     char *rest = NULL;
-    for (char *w = strtok_r(text, " \t\n", &rest); w != NULL; w = strtok_r(NULL, " \t\n", &rest))
+    for (char *w = strtok_r(text, " \t\n", &rest); w != NULL;
+         w = strtok_r(NULL, " \t\n", &rest))
         j->argv[j->n_argv++] = w;
 }
 
@@ -79,8 +88,8 @@ int
 pcvr_jit_no_compiler(Jit *j)
 {
     char more[300];
-    snprintf(more, sizeof more, "'%.200s': install gcc or clang, or name one with PCVR_CC",
-             j->argv[0]);
+    snprintf(more, sizeof more,
+             "'%.200s': install gcc or clang, or name one with PCVR_CC", j->argv[0]);
     return fail(j, PCVR_EIO, "cannot run the C compiler ", more);
 }
 
@@ -93,7 +102,8 @@ spawn(const char *const *argv, int out)
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, out, 1);
     posix_spawn_file_actions_adddup2(&actions, out, 2);
-    int rc = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+    int rc = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv,
+                          environ);
     posix_spawn_file_actions_destroy(&actions);
     if (rc != 0)
         return PCVR_JIT_NO_COMPILER;
@@ -122,7 +132,7 @@ pcvr_jit_run(Jit *j, const char *const *tail, const char *log)
     return status;
 }
 
-// ---- key -----------------------------------------------------------------------------------------
+// ---- key ------------------------------------------------------------------------------
 
 typedef struct Hash {
     uint64_t a, b;
@@ -159,7 +169,8 @@ is_header(const struct dirent *e)
     return n > 2 && strcmp(e->d_name + n - 2, ".h") == 0;
 }
 
-// Every header of a directory, in the order of their names. A directory that is not there adds none.
+// Every header of a directory, in the order of their names. A directory that is not there
+// adds none.
 static bool
 hash_headers(Hash *h, const char *dir)
 {
@@ -204,7 +215,8 @@ hash_compiler(Jit *j, Hash *h)
     if (status == PCVR_JIT_NO_COMPILER)
         return pcvr_jit_no_compiler(j);
     if (status != 0)
-        return fail(j, PCVR_EIO, j->argv[0], " --version fails: name a C compiler with PCVR_CC");
+        return fail(j, PCVR_EIO, j->argv[0],
+                    " --version fails: name a C compiler with PCVR_CC");
     return PCVR_OK;
 }
 

@@ -1,4 +1,5 @@
-// lane.c - walks the lanes of a batch: a thread takes a run of lanes, a lane its chunks in order.
+// lane.c - walks the lanes of a batch: a thread takes a run of lanes, a lane its chunks
+// in order.
 
 #include <string.h>
 
@@ -80,7 +81,8 @@ walk_lane(pcvr_runner *r, const PcvrWalk *w, PcvrLane *lane, const PcvrWorker *o
     if (w->what & PCVR_WALK_CLEAR)
         lane_clear(r, lane);
     int64_t chunk = r->z.whole ? lane->end - lane->first : r->z.o.chunk;
-    for (int64_t at = lane->first; at < lane->end && lane->status == PCVR_OK; at += chunk) {
+    for (int64_t at = lane->first; at < lane->end && lane->status == PCVR_OK;
+         at += chunk) {
         int64_t record = r->z.whole ? at : 0;
         c.first = at;
         c.count = lane->end - at < chunk ? lane->end - at : chunk;

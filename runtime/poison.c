@@ -1,8 +1,8 @@
 // poison.c - a copy of a batch with other values wherever the model may not look.
 //
-// Positions of a sequence at or past its length hold zeros in a real batch; a model masks them. The copy holds
-// ids and times that are valid but not zero there, and NaN or ones in tensors the module does not
-// read: if a result changes, something leaked.
+// Positions of a sequence at or past its length hold zeros in a real batch; a model masks
+// them. The copy holds ids and times that are valid but not zero there, and NaN or ones
+// in tensors the module does not read: if a result changes, something leaked.
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +16,18 @@ pcvr_poison_new(pcvr_runner *r)
 {
     const pcvr_layout *l = &r->m->layout;
     int64_t b = r->z.batch;
-    unsigned char *at = pcvr_arena_alloc(&r->arena, "poisoned batch", r->z.raw_bytes, false);
+    unsigned char *at =
+        pcvr_arena_alloc(&r->arena, "poisoned batch", r->z.raw_bytes, false);
     r->poisoned_domains = calloc((size_t)l->n_domains + 1, sizeof *r->poisoned_domains);
     if (at == NULL || r->poisoned_domains == NULL)
         return false;
     pcvr_batch *p = &r->poisoned;
-    // Eight-byte tensors first, then four, then one: every tensor is aligned without gaps.
-    #define TAKE(field, type, width) \
-        do { p->field = (const type *)at; at += b * (width) * (int64_t)sizeof(type); } while (0)
+// Eight-byte tensors first, then four, then one: every tensor is aligned without gaps.
+#define TAKE(field, type, width)                                                         \
+    do {                                                                                 \
+        p->field = (const type *)at;                                                     \
+        at += b * (width) * (int64_t)sizeof(type);                                       \
+    } while (0)
     TAKE(user_ints, int64_t, l->user_ints);
     TAKE(item_ints, int64_t, l->item_ints);
     TAKE(request_time, int64_t, 1);
@@ -42,7 +46,7 @@ pcvr_poison_new(pcvr_runner *r)
     TAKE(user_dense_missing, uint8_t, l->user_dense);
     TAKE(item_int_missing, uint8_t, l->item_ints);
     TAKE(item_dense_missing, uint8_t, l->item_dense);
-    #undef TAKE
+#undef TAKE
     p->n_domains = l->n_domains;
     p->domains = r->poisoned_domains;
     return true;
@@ -60,8 +64,8 @@ copy(const void *to, const void *from, int64_t n, bool read)
 
 // Rows of L positions: copied up to the length, poison behind.
 static void
-copy_padded(const int64_t *to, const int64_t *from, int64_t rows, int64_t L, int64_t length,
-            int64_t poison)
+copy_padded(const int64_t *to, const int64_t *from, int64_t rows, int64_t L,
+            int64_t length, int64_t poison)
 {
     for (int64_t k = 0; k < rows; k++) {
         int64_t *t = (int64_t *)(uintptr_t)(to + k * L);
@@ -71,7 +75,8 @@ copy_padded(const int64_t *to, const int64_t *from, int64_t rows, int64_t L, int
 }
 
 static void
-copy_domain(const pcvr_domain *to, const pcvr_domain *from, const pcvr_domain_info *i, int64_t b)
+copy_domain(const pcvr_domain *to, const pcvr_domain *from, const pcvr_domain_info *i,
+            int64_t b)
 {
     uint32_t all = i->reads != 0 ? i->reads : ~0u;
     int64_t F = i->features, L = i->length;
@@ -79,9 +84,11 @@ copy_domain(const pcvr_domain *to, const pcvr_domain *from, const pcvr_domain_in
     for (int64_t s = 0; s < b; s++) {
         int64_t n = from->lengths[s];
         if (all & PCVR_READ_EVENTS)
-            copy_padded(to->values + s * F * L, from->values + s * F * L, F, L, n, POISON_ID);
+            copy_padded(to->values + s * F * L, from->values + s * F * L, F, L, n,
+                        POISON_ID);
         if (all & PCVR_READ_TIMES)
-            copy_padded(to->timestamps + s * L, from->timestamps + s * L, 1, L, n, POISON_TIME);
+            copy_padded(to->timestamps + s * L, from->timestamps + s * L, 1, L, n,
+                        POISON_TIME);
     }
     if (!(all & PCVR_READ_EVENTS))
         copy(to->values, NULL, 8 * b * F * L, false);
@@ -97,7 +104,7 @@ pcvr_poison_batch(pcvr_runner *r, const pcvr_batch *b)
     uint32_t all = l->reads != 0 ? l->reads : ~0u;
     int64_t n = b->size;
     p->size = n;
-    #define COPY(field, bit, bytes) copy(p->field, b->field, n * (bytes), (all & (bit)) != 0)
+#define COPY(field, bit, bytes) copy(p->field, b->field, n *(bytes), (all & (bit)) != 0)
     COPY(user_ints, PCVR_READ_USER_INTS, 8 * l->user_ints);
     COPY(user_int_missing, PCVR_READ_USER_INT_MISSING, l->user_ints);
     COPY(user_dense, PCVR_READ_USER_DENSE, 4 * l->user_dense);
@@ -108,7 +115,7 @@ pcvr_poison_batch(pcvr_runner *r, const pcvr_batch *b)
     COPY(item_dense_missing, PCVR_READ_ITEM_DENSE_MISSING, l->item_dense);
     COPY(request_time, PCVR_READ_REQUEST_TIME, 8);
     copy(p->label, b->label, 8 * n, true);
-    #undef COPY
+#undef COPY
     for (int d = 0; d < l->n_domains; d++)
         copy_domain(&p->domains[d], &b->domains[d], &l->domains[d], n);
     return p;

@@ -33,7 +33,8 @@ struct PcvrPool {
     Member *members; // [threads]; 0 is the caller
 };
 
-// Nearest rounding, no traps, subnormal results and operands count as zero. Returns the old mode.
+// Nearest rounding, no traps, subnormal results and operands count as zero. Returns the
+// old mode.
 static unsigned
 mode_set(void)
 {
@@ -175,7 +176,8 @@ quota_v2(const char *path)
     if (f == NULL)
         return 0;
     double quota = 0, period = 0;
-    if (fgets(line, sizeof line, f) == NULL || sscanf(line, "%lf %lf", &quota, &period) != 2)
+    if (fgets(line, sizeof line, f) == NULL ||
+        sscanf(line, "%lf %lf", &quota, &period) != 2)
         quota = period = 0; // "max 100000"
     fclose(f);
     return period > 0 ? quota / period : 0;

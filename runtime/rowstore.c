@@ -1,4 +1,5 @@
-// rowstore.c - row stores: clearing a lane's store, merging the lanes' stores of one table.
+// rowstore.c - row stores: clearing a lane's store, merging the lanes' stores of one
+// table.
 
 #include "rowstore.h"
 

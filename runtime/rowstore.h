@@ -1,4 +1,5 @@
-// rowstore.h - row stores: clearing a lane's store, merging the lanes' stores of one table.
+// rowstore.h - row stores: clearing a lane's store, merging the lanes' stores of one
+// table.
 
 #ifndef PCVR_ROWSTORE_H
 #define PCVR_ROWSTORE_H
@@ -16,11 +17,13 @@ typedef struct PcvrTouched {
     const float *values;
 } PcvrTouched;
 
-// Appends the rows of a store to touched[n ..]; with `padding`, row 0 is left out. The new n.
+// Appends the rows of a store to touched[n ..]; with `padding`, row 0 is left out. The
+// new n.
 int64_t pcvr_rows_list(const pcvr_rows *s, bool padding, PcvrTouched *touched, int64_t n);
 
-// Sorts n touched rows by id, stably, then adds those of one id in that order. `room` holds n more; ids
-// [distinct] and values [distinct, width] receive the result. Returns the number of distinct rows.
+// Sorts n touched rows by id, stably, then adds those of one id in that order. `room`
+// holds n more; ids [distinct] and values [distinct, width] receive the result. Returns
+// the number of distinct rows.
 int64_t pcvr_rows_merge(PcvrTouched *touched, PcvrTouched *room, int64_t n, int64_t width,
                         int64_t *ids, float *values);
 

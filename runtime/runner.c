@@ -1,4 +1,5 @@
-// runner.c - a runner's buffers: made once, for batches up to a size, so that no step allocates.
+// runner.c - a runner's buffers: made once, for batches up to a size, so that no step
+// allocates.
 
 #include "runner.h"
 
@@ -9,8 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-static int
-fail(char *err, size_t err_size, int code, const char *format, ...)
+static int fail(char *err, size_t err_size, int code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 static int
@@ -32,37 +32,47 @@ pcvr_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// A module is checked where a fault of the compiler would make the runtime write outside its buffers.
+// A module is checked where a fault of the compiler would make the runtime write outside
+// its buffers.
 static int
 check_module(const pcvr_module *m, char *err, size_t err_size)
 {
     if (m->abi != PCVR_ABI)
-        return fail(err, err_size, PCVR_EABI, "module %s has ABI %u, this runtime has %u: "
-                    "compile the model again", m->name, m->abi, PCVR_ABI);
+        return fail(err, err_size, PCVR_EABI,
+                    "module %s has ABI %u, this runtime has %u: "
+                    "compile the model again",
+                    m->name, m->abi, PCVR_ABI);
     if (!pcvr_isa_supported(m->isa))
-        return fail(err, err_size, PCVR_EISA, "module %s needs the instruction set %s, which "
-                    "this CPU lacks", m->name, m->isa);
+        return fail(err, err_size, PCVR_EISA,
+                    "module %s needs the instruction set %s, which "
+                    "this CPU lacks",
+                    m->name, m->isa);
     if (m->input_bytes % PCVR_LINE != 0 || m->kept_bytes % PCVR_LINE != 0)
-        return fail(err, err_size, PCVR_EFORMAT, "module %s: a record of %" PRId64 " or %" PRId64
-                    " bytes is no multiple of 64", m->name, m->input_bytes, m->kept_bytes);
+        return fail(err, err_size, PCVR_EFORMAT,
+                    "module %s: a record of %" PRId64 " or %" PRId64
+                    " bytes is no multiple of 64",
+                    m->name, m->input_bytes, m->kept_bytes);
     for (int u = 0; u < m->n_uses; u++) {
         const pcvr_use *use = &m->uses[u];
         bool known = use->param >= 0 && use->param < m->n_params;
         if (!known || use->first < 0 || use->size < 0 || use->offset < 0 ||
             use->first + use->size > m->params[use->param].size ||
             use->offset + use->size > m->acc_floats)
-            return fail(err, err_size, PCVR_EFORMAT, "module %s: accumulator %d lies outside its "
-                        "parameter or the accumulators", m->name, u);
+            return fail(err, err_size, PCVR_EFORMAT,
+                        "module %s: accumulator %d lies outside its "
+                        "parameter or the accumulators",
+                        m->name, u);
         if (m->params[use->param].flags & PCVR_PARAM_TABLE)
-            return fail(err, err_size, PCVR_EFORMAT, "module %s: table %s has a dense accumulator",
-                        m->name, m->params[use->param].name);
+            return fail(err, err_size, PCVR_EFORMAT,
+                        "module %s: table %s has a dense accumulator", m->name,
+                        m->params[use->param].name);
     }
     for (int k = 0; k < m->n_stores; k++) {
         int p = m->stores[k].param;
         if (p < 0 || p >= m->n_params || !(m->params[p].flags & PCVR_PARAM_TABLE) ||
             m->params[p].shape[0] >= UINT32_MAX)
-            return fail(err, err_size, PCVR_EFORMAT, "module %s: row store %d has no table",
-                        m->name, k);
+            return fail(err, err_size, PCVR_EFORMAT,
+                        "module %s: row store %d has no table", m->name, k);
     }
     return PCVR_OK;
 }
@@ -80,7 +90,8 @@ static bool
 params_new(pcvr_runner *r)
 {
     const pcvr_module *m = r->m;
-    unsigned char *at = pcvr_arena_alloc(&r->arena, "parameters", r->z.param_bytes, false);
+    unsigned char *at =
+        pcvr_arena_alloc(&r->arena, "parameters", r->z.param_bytes, false);
     r->packed = pcvr_arena_alloc(&r->arena, "packed weights", r->z.packed_bytes, false);
     r->params = calloc((size_t)m->n_params + 1, sizeof *r->params);
     r->grads = calloc((size_t)m->n_params + 1, sizeof *r->grads);
@@ -100,8 +111,10 @@ grads_new(pcvr_runner *r)
 {
     const pcvr_module *m = r->m;
     unsigned char *at = pcvr_arena_alloc(&r->arena, "gradients", r->z.grad_bytes, false);
-    r->dlogits = pcvr_arena_alloc(&r->arena, "gradient of logits", r->z.dlogits_bytes, false);
-    unsigned char *rows = pcvr_arena_alloc(&r->arena, "merged rows", r->z.merged_bytes, false);
+    r->dlogits =
+        pcvr_arena_alloc(&r->arena, "gradient of logits", r->z.dlogits_bytes, false);
+    unsigned char *rows =
+        pcvr_arena_alloc(&r->arena, "merged rows", r->z.merged_bytes, false);
     if (at == NULL || r->dlogits == NULL || rows == NULL)
         return false;
     for (int p = 0; p < m->n_params; p++) {
@@ -134,7 +147,8 @@ lanes_new(pcvr_runner *r)
         PcvrLane *lane = &r->lanes[l];
         lane->stores = r->stores + l * (size_t)m->n_stores;
         lane->acc = pcvr_arena_alloc(&r->arena, "accumulators", r->z.acc_bytes, false);
-        unsigned char *at = pcvr_arena_alloc(&r->arena, "row stores", r->z.store_bytes, false);
+        unsigned char *at =
+            pcvr_arena_alloc(&r->arena, "row stores", r->z.store_bytes, false);
         if (lane->acc == NULL || at == NULL)
             return false;
         for (int k = 0; k < m->n_stores; k++) {
@@ -156,7 +170,8 @@ workers_new(pcvr_runner *r)
     const pcvr_module *m = r->m;
     const PcvrSizes *z = &r->z;
     r->workers = calloc((size_t)z->o.threads, sizeof *r->workers);
-    r->clocks = calloc((size_t)z->o.threads * (size_t)m->n_regions + 1, sizeof *r->clocks);
+    r->clocks =
+        calloc((size_t)z->o.threads * (size_t)m->n_regions + 1, sizeof *r->clocks);
     if (r->workers == NULL || r->clocks == NULL)
         return false;
     int64_t kept = z->o.forward_only ? 0 : z->records * m->kept_bytes;
@@ -182,8 +197,8 @@ workers_new(pcvr_runner *r)
 }
 
 int
-pcvr_runner_new(const pcvr_module *m, int64_t max_batch, const pcvr_options *o, pcvr_runner **out,
-                char *err, size_t err_size)
+pcvr_runner_new(const pcvr_module *m, int64_t max_batch, const pcvr_options *o,
+                pcvr_runner **out, char *err, size_t err_size)
 {
     *out = NULL;
     int rc = check_module(m, err, err_size);
@@ -195,7 +210,8 @@ pcvr_runner_new(const pcvr_module *m, int64_t max_batch, const pcvr_options *o, 
     r->m = m;
     if (!pcvr_sizes(m, max_batch, o, &r->z)) {
         free(r);
-        return fail(err, err_size, PCVR_EINVAL, "batch, lanes, threads or chunk out of range");
+        return fail(err, err_size, PCVR_EINVAL,
+                    "batch, lanes, threads or chunk out of range");
     }
     pcvr_sizes_plan(m, &r->z, &r->plan);
     bool ok = params_new(r) && (r->z.o.forward_only || grads_new(r)) && lanes_new(r) &&
@@ -203,8 +219,10 @@ pcvr_runner_new(const pcvr_module *m, int64_t max_batch, const pcvr_options *o, 
     if (!ok) {
         double mib = (double)r->plan.planned_peak_bytes / 1048576.0;
         pcvr_runner_free(r);
-        return fail(err, err_size, PCVR_ENOMEM, "out of memory: batch %" PRId64 " needs %.1f MiB; "
-                    "take a smaller batch or chunk", max_batch, mib);
+        return fail(err, err_size, PCVR_ENOMEM,
+                    "out of memory: batch %" PRId64 " needs %.1f MiB; "
+                    "take a smaller batch or chunk",
+                    max_batch, mib);
     }
     r->pool = pcvr_pool_new(r->z.o.threads);
     if (r->pool == NULL) {

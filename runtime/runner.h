@@ -1,4 +1,5 @@
-// runner.h - the insides of a runner, shared by runner.c, sizes.c, lane.c, step.c, finish.c, poison.c.
+// runner.h - the insides of a runner, shared by runner.c, sizes.c, lane.c, step.c,
+// finish.c, poison.c.
 
 #ifndef PCVR_RUNNER_H
 #define PCVR_RUNNER_H
@@ -10,18 +11,19 @@
 
 // Options with every default filled in, and the sizes that follow.
 typedef struct PcvrSizes {
-    pcvr_options o;      // lanes, threads (at most lanes) and chunk (samples, at most a lane's) are set
-    bool whole;          // PCVR_CHUNK_BATCH: inputs and kept values of the whole batch stay
-    int64_t batch;       // the largest
-    int64_t lane_max;    // samples of the largest lane
-    int64_t records;     // of inputs and kept values in one buffer: a chunk's, or the batch's
-    int64_t buffers;     // of records: one a thread, or one
-    int64_t raw_bytes;   // of a raw batch
+    pcvr_options
+        o; // lanes, threads (at most lanes) and chunk (samples, at most a lane's) are set
+    bool whole;       // PCVR_CHUNK_BATCH: inputs and kept values of the whole batch stay
+    int64_t batch;    // the largest
+    int64_t lane_max; // samples of the largest lane
+    int64_t records; // of inputs and kept values in one buffer: a chunk's, or the batch's
+    int64_t buffers; // of records: one a thread, or one
+    int64_t raw_bytes; // of a raw batch
     int64_t param_bytes, packed_bytes;
     int64_t grad_bytes, dlogits_bytes, acc_bytes; // acc: one lane
     int64_t store_bytes;                          // row stores of one lane
     int64_t merged_bytes;                         // merged rows of all tables
-    int64_t sort_entries;                         // touched rows of the largest table, all lanes
+    int64_t sort_entries; // touched rows of the largest table, all lanes
 } PcvrSizes;
 
 // Samples of lane l of n: [*first, *end).
@@ -58,20 +60,21 @@ int64_t pcvr_raw_bytes(const pcvr_layout *l, int64_t batch);
 typedef struct PcvrLane {
     int64_t first, end; // samples, of the current batch
     float *acc;
-    pcvr_rows *stores;  // [n_stores]
-    int status;         // first failure
+    pcvr_rows *stores; // [n_stores]
+    int status;        // first failure
 } PcvrLane;
 
 typedef struct PcvrWorker {
-    unsigned char *inputs, *kept; // records of a chunk, or of the whole batch (shared by all)
+    unsigned char *inputs,
+        *kept; // records of a chunk, or of the whole batch (shared by all)
     unsigned char *scratch;
-    double *seconds;              // [n_regions]
-    PcvrTouched *touched, *room;  // [sort_entries] each
+    double *seconds;             // [n_regions]
+    PcvrTouched *touched, *room; // [sort_entries] each
 } PcvrWorker;
 
 // What a walk over the lanes does, in this order.
 enum {
-    PCVR_WALK_CLEAR = 1,    // accumulators and row stores
+    PCVR_WALK_CLEAR = 1, // accumulators and row stores
     PCVR_WALK_GATHER = 2,
     PCVR_WALK_FORWARD = 4,
     PCVR_WALK_KEEP = 8,
@@ -106,8 +109,8 @@ struct pcvr_runner {
     double *clocks;      // [threads, n_regions]
     pcvr_batch poisoned; // the copy that poison reads instead
     pcvr_domain *poisoned_domains;
-    int64_t raw_high;    // bytes of the largest raw batch seen
-    PcvrWalk walk;       // of the call in progress
+    int64_t raw_high; // bytes of the largest raw batch seen
+    PcvrWalk walk;    // of the call in progress
 };
 
 // lane.c: every lane, on all threads; the first lane's failure, or 0.

@@ -10,7 +10,8 @@ int64_t
 pcvr_raw_bytes(const pcvr_layout *l, int64_t batch)
 {
     // Ids with their missing flags, floats with theirs, request time and label.
-    int64_t n = 9 * (l->user_ints + l->item_ints) + 5 * (l->user_dense + l->item_dense) + 16;
+    int64_t n =
+        9 * (l->user_ints + l->item_ints) + 5 * (l->user_dense + l->item_dense) + 16;
     for (int d = 0; d < l->n_domains; d++)
         n += 8 * (l->domains[d].length * (l->domains[d].features + 1) + 1);
     return n * batch;
@@ -50,8 +51,8 @@ store_sizes(const pcvr_module *m, PcvrSizes *z)
             rows = m->params[p].shape[0];
         if (touched == 0)
             continue;
-        z->merged_bytes += pcvr_lines(rows * 8) +
-                           pcvr_lines(rows * pcvr_table_width(&m->params[p]) * 4);
+        z->merged_bytes +=
+            pcvr_lines(rows * 8) + pcvr_lines(rows * pcvr_table_width(&m->params[p]) * 4);
         if (touched > z->sort_entries)
             z->sort_entries = touched;
     }
@@ -106,21 +107,23 @@ pcvr_sizes_plan(const pcvr_module *m, const PcvrSizes *z, pcvr_plan *out)
         .threads = z->o.threads,
         .parameter_bytes = z->param_bytes + z->packed_bytes,
         .gradient_bytes = z->grad_bytes + z->dlogits_bytes + z->o.lanes * z->acc_bytes,
-        .row_store_bytes = z->o.lanes * z->store_bytes + z->merged_bytes +
-                           2 * z->o.threads * pcvr_lines(z->sort_entries *
-                                                         (int64_t)sizeof(PcvrTouched)),
+        .row_store_bytes =
+            z->o.lanes * z->store_bytes + z->merged_bytes +
+            2 * z->o.threads * pcvr_lines(z->sort_entries * (int64_t)sizeof(PcvrTouched)),
         .input_bytes = z->raw_bytes + (z->o.poison ? pcvr_lines(z->raw_bytes) : 0) +
                        z->buffers * pcvr_lines(z->records * m->input_bytes),
         .activation_bytes = z->buffers * pcvr_lines(z->records * kept) +
                             z->o.threads * pcvr_lines(m->scratch_bytes),
         .kept_bytes_per_sample = kept,
     };
-    out->planned_peak_bytes = out->parameter_bytes + out->gradient_bytes + out->row_store_bytes +
-                              out->input_bytes + out->activation_bytes;
+    out->planned_peak_bytes = out->parameter_bytes + out->gradient_bytes +
+                              out->row_store_bytes + out->input_bytes +
+                              out->activation_bytes;
 }
 
 int
-pcvr_plan_bytes(const pcvr_module *m, int64_t batch, const pcvr_options *o, pcvr_plan *out)
+pcvr_plan_bytes(const pcvr_module *m, int64_t batch, const pcvr_options *o,
+                pcvr_plan *out)
 {
     PcvrSizes z;
     if (!pcvr_sizes(m, batch, o, &z))

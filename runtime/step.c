@@ -1,7 +1,8 @@
 // step.c - a forward pass, a training step.
 //
-// A loss of single samples runs chunk by chunk between forward and backward. A loss that couples the
-// batch, and the mode in which the whole batch is kept, run it once between two walks.
+// A loss of single samples runs chunk by chunk between forward and backward. A loss that
+// couples the batch, and the mode in which the whole batch is kept, run it once between
+// two walks.
 
 #include "runner.h"
 
@@ -33,16 +34,16 @@ pcvr_runner_forward(pcvr_runner *r, const pcvr_batch *b, float *logits, float *e
     if (batch == NULL)
         return PCVR_EINVAL;
     return pcvr_walk(r, &(PcvrWalk){
-        .what = PCVR_WALK_GATHER | PCVR_WALK_FORWARD,
-        .batch = batch,
-        .logits = logits,
-        .embeddings = embeddings,
-    });
+                            .what = PCVR_WALK_GATHER | PCVR_WALK_FORWARD,
+                            .batch = batch,
+                            .logits = logits,
+                            .embeddings = embeddings,
+                        });
 }
 
 int
-pcvr_runner_step(pcvr_runner *r, const pcvr_batch *b, pcvr_loss_fn *loss, void *arg, bool coupled,
-                 bool training, uint64_t seed, uint32_t step, float *logits)
+pcvr_runner_step(pcvr_runner *r, const pcvr_batch *b, pcvr_loss_fn *loss, void *arg,
+                 bool coupled, bool training, uint64_t seed, uint32_t step, float *logits)
 {
     if (r->z.o.forward_only)
         return PCVR_EINVAL;
@@ -50,8 +51,13 @@ pcvr_runner_step(pcvr_runner *r, const pcvr_batch *b, pcvr_loss_fn *loss, void *
     if (batch == NULL)
         return PCVR_EINVAL;
     PcvrWalk w = {
-        .batch = batch, .loss = loss, .loss_arg = arg, .logits = logits, .training = training,
-        .seed = seed, .step = step,
+        .batch = batch,
+        .loss = loss,
+        .loss_arg = arg,
+        .logits = logits,
+        .training = training,
+        .seed = seed,
+        .step = step,
     };
     int rc = PCVR_OK;
     unsigned last = PCVR_WALK_BACKWARD;

@@ -1,4 +1,5 @@
-// bench.c - what bench and plan share: flags, and a model compiled for one checkpoint choice.
+// bench.c - what bench and plan share: flags, and a model compiled for one checkpoint
+// choice.
 
 #include "bench.h"
 
@@ -57,8 +58,13 @@ dropout_check(const char *text, PcvrError *err)
 bool
 bench_flags(BenchFlags *f, int argc, char **argv, PcvrError *err)
 {
-    *f = (BenchFlags){.checkpoint = "none", .lengths = "full", .dropout = "0", .batch = 64,
-                      .lanes = NOT_GIVEN, .threads = NOT_GIVEN, .vocab_cap = NOT_GIVEN,
+    *f = (BenchFlags){.checkpoint = "none",
+                      .lengths = "full",
+                      .dropout = "0",
+                      .batch = 64,
+                      .lanes = NOT_GIVEN,
+                      .threads = NOT_GIVEN,
+                      .vocab_cap = NOT_GIVEN,
                       .iters = 10};
     const Flag flags[] = {
         {"model", FLAG_TEXT, &f->model},
@@ -77,21 +83,24 @@ bench_flags(BenchFlags *f, int argc, char **argv, PcvrError *err)
         {"json", FLAG_PLAIN, &f->json},
     };
     if (!model_flags_take(&f->fields, argc, argv, err) ||
-        !flags_parse(f->fields.n_rest, f->fields.rest, flags, sizeof flags / sizeof *flags, NULL,
-                     err))
+        !flags_parse(f->fields.n_rest, f->fields.rest, flags,
+                     sizeof flags / sizeof *flags, NULL, err))
         return false;
     if (f->model == NULL || f->schema == NULL)
         return pcvr_fail(err, "expected --model FILE and --schema FILE");
     if (f->batch < 1 || f->batch > 1 << 20)
-        return pcvr_fail(err, "--batch is %lld, expected 1 to 1048576", (long long)f->batch);
+        return pcvr_fail(err, "--batch is %lld, expected 1 to 1048576",
+                         (long long)f->batch);
     if (f->iters < 1)
-        return pcvr_fail(err, "--iters is %lld, expected at least 1", (long long)f->iters);
+        return pcvr_fail(err, "--iters is %lld, expected at least 1",
+                         (long long)f->iters);
     if (f->vocab_cap != NOT_GIVEN && f->vocab_cap < 1)
         return pcvr_fail(err, "--vocab-cap is %lld, expected at least 1",
                          (long long)f->vocab_cap);
     if (strcmp(f->lengths, "full") != 0 && strcmp(f->lengths, "mixed") != 0)
         return pcvr_fail(err, "--lengths is '%s', expected full or mixed", f->lengths);
-    return dropout_check(f->dropout, err) && lanes_take(f->lanes, f->threads, &f->o, err) &&
+    return dropout_check(f->dropout, err) &&
+           lanes_take(f->lanes, f->threads, &f->o, err) &&
            chunk_parse(f->chunk_text, &f->o.chunk, err) && against_take(f, err);
 }
 
@@ -137,7 +146,8 @@ schema_take(const BenchFlags *f, const ModelIn *m, Schema **schema)
 }
 
 int
-bench_compile(const BenchFlags *f, const char *choice, const pcvr_module **out, Schema **schema)
+bench_compile(const BenchFlags *f, const char *choice, const pcvr_module **out,
+              Schema **schema)
 {
     ModelIn m;
     *schema = NULL;

@@ -1,4 +1,5 @@
-// bench.h - what bench and plan share: flags, and a model compiled for one checkpoint choice.
+// bench.h - what bench and plan share: flags, and a model compiled for one checkpoint
+// choice.
 
 #ifndef PCVR_DRIVER_BENCH_H
 #define PCVR_DRIVER_BENCH_H
@@ -10,11 +11,12 @@
 #include "schema.h"
 
 typedef struct BenchFlags {
-    const char *model, *schema, *checkpoint, *chunk_text, *lengths, *dropout, *against, *grads;
+    const char *model, *schema, *checkpoint, *chunk_text, *lengths, *dropout, *against,
+        *grads;
     int64_t batch, lanes, threads, vocab_cap, iters;
     int json;
     ModelFlags fields;
-    pcvr_options o;      // lanes, threads, chunk
+    pcvr_options o;       // lanes, threads, chunk
     char *against_choice; // of --against C[:CHUNK]; NULL: none
     int64_t against_chunk;
 } BenchFlags;
@@ -24,8 +26,8 @@ bool bench_flags(BenchFlags *f, int argc, char **argv, PcvrError *err);
 void bench_flags_free(BenchFlags *f);
 extern const char bench_flags_help[];
 
-// Reads the schema with lengths and capped vocabularies and compiles the model for a choice. Prints errors;
-// the exit status. The caller frees the schema.
+// Reads the schema with lengths and capped vocabularies and compiles the model for a
+// choice. Prints errors; the exit status. The caller frees the schema.
 int bench_compile(const BenchFlags *f, const char *choice, const pcvr_module **out,
                   Schema **schema);
 

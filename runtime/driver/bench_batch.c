@@ -37,8 +37,8 @@ uniform(uint64_t h, int64_t i, int64_t lo, int64_t hi)
 }
 
 static bool
-make_ints(BenchBatch *b, const SchemaGroup *g, const char *side, int64_t B, const int64_t **ids,
-          const uint8_t **missing)
+make_ints(BenchBatch *b, const SchemaGroup *g, const char *side, int64_t B,
+          const int64_t **ids, const uint8_t **missing)
 {
     int64_t *values = block(b, B * g->width, sizeof *values);
     uint8_t *mask = block(b, B * g->width, 1);
@@ -61,8 +61,8 @@ make_ints(BenchBatch *b, const SchemaGroup *g, const char *side, int64_t B, cons
 }
 
 static bool
-make_dense(BenchBatch *b, const SchemaGroup *g, const char *side, int64_t B, const float **dense,
-           const uint8_t **missing)
+make_dense(BenchBatch *b, const SchemaGroup *g, const char *side, int64_t B,
+           const float **dense, const uint8_t **missing)
 {
     char name[64];
     float *values = block(b, B * g->width, sizeof *values);
@@ -100,7 +100,8 @@ make_domain(BenchBatch *b, const SchemaDomain *d, int64_t B, bool mixed, pcvr_do
     for (int64_t s = 0; s < B; s++) {
         lengths[s] = mixed && L > 0 ? uniform(hl, s, 1, L) : L;
         for (int64_t j = 0; j < lengths[s]; j++)
-            times[s * L + j] = b->batch.request_time[s] - uniform(ht, s * L + j, 1, DAYS * DAY);
+            times[s * L + j] =
+                b->batch.request_time[s] - uniform(ht, s * L + j, 1, DAYS * DAY);
         qsort(times + s * L, (size_t)lengths[s], sizeof *times, ascending);
         for (int64_t f = 0; f < F; f++) {
             int64_t vocab = d->sides[f].vocab, at = (s * F + f) * L;
@@ -133,11 +134,12 @@ bench_batch_new(BenchBatch *b, const Schema *s, int64_t B, bool mixed)
     b->batch.request_time = request;
     b->batch.label = label;
     pcvr_batch *o = &b->batch;
-    bool ok = make_ints(b, &s->user_int, "user", B, &o->user_ints, &o->user_int_missing) &&
-              make_ints(b, &s->item_int, "item", B, &o->item_ints, &o->item_int_missing) &&
-              make_dense(b, &s->user_dense, "user", B, &o->user_dense,
-                         &o->user_dense_missing) &&
-              make_dense(b, &s->item_dense, "item", B, &o->item_dense, &o->item_dense_missing);
+    bool ok =
+        make_ints(b, &s->user_int, "user", B, &o->user_ints, &o->user_int_missing) &&
+        make_ints(b, &s->item_int, "item", B, &o->item_ints, &o->item_int_missing) &&
+        make_dense(b, &s->user_dense, "user", B, &o->user_dense,
+                   &o->user_dense_missing) &&
+        make_dense(b, &s->item_dense, "item", B, &o->item_dense, &o->item_dense_missing);
     for (int d = 0; ok && d < s->n_domains; d++)
         ok = make_domain(b, &s->domains[d], B, mixed, &b->domains[d]);
     return ok;

@@ -9,7 +9,7 @@
 
 #include "numbers.h"
 
-// ---- the batch -----------------------------------------------------------------------------------
+// ---- the batch ------------------------------------------------------------------------
 
 typedef struct Want {
     const char *name;
@@ -51,7 +51,8 @@ take_domain(const PcvrTensors *t, int64_t B, const SchemaDomain *d, pcvr_domain 
     for (int64_t s = 0; s < B; s++)
         if (out->lengths[s] < 0 || out->lengths[s] > d->max_len)
             return pcvr_fail(err, "%s_lengths: row %lld has length %lld of %lld", d->name,
-                             (long long)s, (long long)out->lengths[s], (long long)d->max_len);
+                             (long long)s, (long long)out->lengths[s],
+                             (long long)d->max_len);
     return true;
 }
 
@@ -59,22 +60,27 @@ bool
 case_batch(const PcvrTensors *t, const Schema *s, pcvr_batch *out, pcvr_domain *domains,
            PcvrError *err)
 {
-    const PcvrTensor *label = pcvr_safetensors_want(t, "label", PCVR_T_I64, -1, NULL, err);
+    const PcvrTensor *label =
+        pcvr_safetensors_want(t, "label", PCVR_T_I64, -1, NULL, err);
     if (label == NULL)
         return false;
-    *out = (pcvr_batch){.size = (int64_t)label->count, .n_domains = s->n_domains,
-                        .domains = domains};
+    *out = (pcvr_batch){
+        .size = (int64_t)label->count, .n_domains = s->n_domains, .domains = domains};
     const Want wants[] = {
-        {"user_int_values", PCVR_T_I64, s->user_int.width, (const void **)&out->user_ints},
+        {"user_int_values", PCVR_T_I64, s->user_int.width,
+         (const void **)&out->user_ints},
         {"user_int_missing_mask", PCVR_T_U8, s->user_int.width,
          (const void **)&out->user_int_missing},
-        {"user_dense_values", PCVR_T_F32, s->user_dense.width, (const void **)&out->user_dense},
+        {"user_dense_values", PCVR_T_F32, s->user_dense.width,
+         (const void **)&out->user_dense},
         {"user_dense_missing_mask", PCVR_T_U8, s->user_dense.width,
          (const void **)&out->user_dense_missing},
-        {"item_int_values", PCVR_T_I64, s->item_int.width, (const void **)&out->item_ints},
+        {"item_int_values", PCVR_T_I64, s->item_int.width,
+         (const void **)&out->item_ints},
         {"item_int_missing_mask", PCVR_T_U8, s->item_int.width,
          (const void **)&out->item_int_missing},
-        {"item_dense_values", PCVR_T_F32, s->item_dense.width, (const void **)&out->item_dense},
+        {"item_dense_values", PCVR_T_F32, s->item_dense.width,
+         (const void **)&out->item_dense},
         {"item_dense_missing_mask", PCVR_T_U8, s->item_dense.width,
          (const void **)&out->item_dense_missing},
         {"request_timestamp", PCVR_T_I64, -1, (const void **)&out->request_time},
@@ -89,7 +95,7 @@ case_batch(const PcvrTensors *t, const Schema *s, pcvr_batch *out, pcvr_domain *
     return true;
 }
 
-// ---- files ---------------------------------------------------------------------------------------
+// ---- files ----------------------------------------------------------------------------
 
 static char *
 path_in(const Case *c, const char *file, char *path, size_t size)
@@ -103,7 +109,8 @@ read_json(const Case *c, const char *file, PcvrError *err)
 {
     char path[4200];
     json_error_t e;
-    json_t *v = json_load_file(path_in(c, file, path, sizeof path), JSON_REJECT_DUPLICATES, &e);
+    json_t *v =
+        json_load_file(path_in(c, file, path, sizeof path), JSON_REJECT_DUPLICATES, &e);
     if (v == NULL)
         pcvr_fail(err, "%s:%d: %s", path, e.line, e.text);
     else if (!json_is_object(v))
@@ -119,7 +126,8 @@ exists(const Case *c, const char *file)
 }
 
 static bool
-read_tensors(const Case *c, const char *file, bool needed, PcvrTensors *out, PcvrError *err)
+read_tensors(const Case *c, const char *file, bool needed, PcvrTensors *out,
+             PcvrError *err)
 {
     char path[4200];
     if (!needed && !exists(c, file))
@@ -161,7 +169,8 @@ read_loss(Case *c, PcvrError *err)
         const json_t *temperature = json_object_get(term, "temperature");
         c->terms[t] = (PcvrLossTerm){
             .weight = json_is_number(weight) ? json_number_value(weight) : 1.0,
-            .temperature = json_is_number(temperature) ? json_number_value(temperature) : 1.0,
+            .temperature =
+                json_is_number(temperature) ? json_number_value(temperature) : 1.0,
         };
         if (kind != NULL && strcmp(kind, "bce") == 0)
             c->terms[t].kind = PCVR_LOSS_BCE;
@@ -191,7 +200,8 @@ load(Case *c, PcvrError *err)
     c->json = read_json(c, "case.json", err);
     if (!json_is_object(c->json) || !read_schema(c, err) || !read_loss(c, err))
         return false;
-    const json_t *actions = json_object_get(json_object_get(c->json, "config"), "action_num");
+    const json_t *actions =
+        json_object_get(json_object_get(c->json, "config"), "action_num");
     c->actions = json_is_integer(actions) ? json_integer_value(actions) : 1;
     c->domains = calloc((size_t)c->schema->n_domains + 1, sizeof *c->domains);
     if (c->domains == NULL)
@@ -244,14 +254,15 @@ case_free(Case *c)
     *c = (Case){0};
 }
 
-// ---- parameters ----------------------------------------------------------------------------------
+// ---- parameters -----------------------------------------------------------------------
 
 const json_t *
 case_param(const Case *c, const char *name)
 {
     size_t k;
     json_t *p;
-    json_array_foreach(json_object_get(c->json, "params"), k, p) {
+    json_array_foreach(json_object_get(c->json, "params"), k, p)
+    {
         const char *n = json_string_value(json_object_get(p, "name"));
         if (n != NULL && strcmp(n, name) == 0)
             return p;
@@ -275,8 +286,8 @@ bool
 case_weight(const Case *c, NamedTensor *t, PcvrError *err)
 {
     if (c->weights.count > 0) {
-        const PcvrTensor *x =
-            pcvr_safetensors_want(&c->weights, t->name, PCVR_T_F32, t->rank, t->shape, err);
+        const PcvrTensor *x = pcvr_safetensors_want(&c->weights, t->name, PCVR_T_F32,
+                                                    t->rank, t->shape, err);
         if (x == NULL)
             return false;
         memcpy(t->values, x->data, x->bytes);
@@ -286,7 +297,8 @@ case_weight(const Case *c, NamedTensor *t, PcvrError *err)
     if (p == NULL)
         return pcvr_fail(err, "%s/case.json lists no parameter '%s'", c->dir, t->name);
     if (!case_param_shape(p, t->rank, t->shape))
-        return pcvr_fail(err, "%s/case.json: parameter '%s' has another shape", c->dir, t->name);
+        return pcvr_fail(err, "%s/case.json: parameter '%s' has another shape", c->dir,
+                         t->name);
     pcvr_number_fill(t->values, 0, (size_t)t->size, t->name,
                      json_number_value(json_object_get(p, "offset")),
                      json_number_value(json_object_get(p, "scale")));

@@ -1,4 +1,5 @@
-// case.h - a recorded case: schema, configuration, weights, one batch, and what the model must return.
+// case.h - a recorded case: schema, configuration, weights, one batch, and what the model
+// must return.
 
 #ifndef PCVR_DRIVER_CASE_H
 #define PCVR_DRIVER_CASE_H
@@ -23,18 +24,18 @@ typedef struct NamedTensor {
 
 typedef struct Case {
     char *dir;
-    const char *name;      // the last two parts of the directory: "onetrans/tiny"
-    json_t *json;          // case.json
-    Schema *schema;        // max_len set
-    PcvrTensors data;      // batch.safetensors
+    const char *name; // the last two parts of the directory: "onetrans/tiny"
+    json_t *json;     // case.json
+    Schema *schema;   // max_len set
+    PcvrTensors data; // batch.safetensors
     pcvr_batch batch;
     pcvr_domain *domains;
     int64_t actions;
     PcvrLossTerm *terms;
     size_t n_terms;
-    PcvrTensors weights;   // empty where they come from the generator
+    PcvrTensors weights;         // empty where they come from the generator
     PcvrTensors expected, grads; // empty where the file is not there
-    json_t *digests;       // of gradients, or NULL
+    json_t *digests;             // of gradients, or NULL
 } Case;
 
 // Reads a case. On false `c` is empty and err names the file.
@@ -51,9 +52,9 @@ bool case_weight(const Case *c, NamedTensor *t, PcvrError *err);
 // The number at "a.b" of case.json, or `otherwise`.
 double case_number(const Case *c, const char *path, double otherwise);
 
-// A batch over tensors named as in a case's batch.safetensors, checked against the schema. `domains` has
-// room for every domain.
-bool case_batch(const PcvrTensors *t, const Schema *s, pcvr_batch *out, pcvr_domain *domains,
-                PcvrError *err);
+// A batch over tensors named as in a case's batch.safetensors, checked against the
+// schema. `domains` has room for every domain.
+bool case_batch(const PcvrTensors *t, const Schema *s, pcvr_batch *out,
+                pcvr_domain *domains, PcvrError *err);
 
 #endif

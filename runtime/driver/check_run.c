@@ -1,4 +1,5 @@
-// check_run.c - runs a case's batch: through a compiled module, or through the interpreter.
+// check_run.c - runs a case's batch: through a compiled module, or through the
+// interpreter.
 
 #include "check_run.h"
 
@@ -19,7 +20,8 @@ fail(const char *text)
 
 // A weight of the case; with a changed configuration one that does not fit is drawn anew.
 static bool
-weight(const CheckRun *r, const Case *c, NamedTensor *t, const pcvr_param *p, PcvrError *err)
+weight(const CheckRun *r, const Case *c, NamedTensor *t, const pcvr_param *p,
+       PcvrError *err)
 {
     PcvrError own = {""};
     if (case_weight(c, t, &own))
@@ -42,7 +44,7 @@ run_new(CheckRun *r, const Case *c, int64_t actions, PcvrStepLoss *loss)
     return true;
 }
 
-// ---- compiled ------------------------------------------------------------------------------------
+// ---- compiled -------------------------------------------------------------------------
 
 static bool
 load_weights(const CheckRun *r, const Case *c, const pcvr_module *mod, pcvr_runner *run,
@@ -50,12 +52,15 @@ load_weights(const CheckRun *r, const Case *c, const pcvr_module *mod, pcvr_runn
 {
     for (int p = 0; p < mod->n_params; p++) {
         const pcvr_param *q = &mod->params[p];
-        NamedTensor t = {.name = q->name, .rank = q->rank, .size = q->size,
+        NamedTensor t = {.name = q->name,
+                         .rank = q->rank,
+                         .size = q->size,
                          .values = pcvr_runner_param(run, p)};
         memcpy(t.shape, q->shape, sizeof t.shape);
         if (!weight(r, c, &t, q, err))
             return false;
-        if ((q->flags & PCVR_PARAM_TABLE) && (q->flags & PCVR_PARAM_PADDING) && q->shape[0] > 0)
+        if ((q->flags & PCVR_PARAM_TABLE) && (q->flags & PCVR_PARAM_PADDING) &&
+            q->shape[0] > 0)
             memset(t.values, 0, (size_t)(q->size / q->shape[0]) * sizeof *t.values);
     }
     pcvr_runner_prepare(run);
@@ -74,8 +79,8 @@ step_module(CheckRun *r, const Case *c, const pcvr_module *mod, pcvr_runner *run
         pcvr_fail(err, "out of memory");
         return PCVR_ENOMEM;
     }
-    int rc = pcvr_runner_step(run, &c->batch, pcvr_step_loss, loss, loss->coupled, true, r->seed,
-                              0, r->logits);
+    int rc = pcvr_runner_step(run, &c->batch, pcvr_step_loss, loss, loss->coupled, true,
+                              r->seed, 0, r->logits);
     if (rc == PCVR_OK) {
         r->loss = pcvr_step_loss_value(loss);
         tensors_take_grads(&r->grads, mod, run);
@@ -113,7 +118,7 @@ run_module(CheckRun *r, ModelIn *m, const Case *c)
     return fail(err.text);
 }
 
-// ---- interpreted ---------------------------------------------------------------------------------
+// ---- interpreted ----------------------------------------------------------------------
 
 // A graph's parameter as the runtime describes one, for what fills weights.
 static pcvr_param
@@ -128,8 +133,11 @@ param_of(const Param *p)
         [INIT_XAVIER_NORMAL] = PCVR_INIT_XAVIER_NORMAL,
         [INIT_XAVIER_UNIFORM] = PCVR_INIT_XAVIER_UNIFORM,
     };
-    pcvr_param q = {.name = p->name, .rank = p->shape.rank, .size = shape_size(p->shape),
-                    .init = inits[p->init], .init_value = p->init_value};
+    pcvr_param q = {.name = p->name,
+                    .rank = p->shape.rank,
+                    .size = shape_size(p->shape),
+                    .init = inits[p->init],
+                    .init_value = p->init_value};
     for (int a = 0; a < q.rank && a < 4; a++)
         q.shape[a] = p->shape.dim[a];
     q.flags = (p->table ? PCVR_PARAM_TABLE : 0u) | (p->padding ? PCVR_PARAM_PADDING : 0u);
@@ -198,7 +206,8 @@ run_interp(CheckRun *r, ModelIn *m, const Case *c)
     float *dlogits = calloc((size_t)(c->batch.size * actions) + 1, sizeof *dlogits);
     double *wide = calloc((size_t)actions + 1, sizeof *wide);
     bool ok = dlogits != NULL && wide != NULL && run_new(r, c, actions, &loss) &&
-              graph_tensors(&weights, g) && (r->logits_only || graph_tensors(&r->grads, g));
+              graph_tensors(&weights, g) &&
+              (r->logits_only || graph_tensors(&r->grads, g));
     if (!ok)
         pcvr_fail(&err, "out of memory");
     for (int p = 0; ok && p < g->n_params; p++) {

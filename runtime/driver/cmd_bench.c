@@ -1,7 +1,8 @@
 // cmd_bench.c - pcvr bench: what a step costs in time and memory.
 //
-// A step is everything from the raw integer batch to finished gradients, without the optimiser. With --against a
-// second choice takes turns with the first, so that both see the same machine.
+// A step is everything from the raw integer batch to finished gradients, without the
+// optimiser. With --against a second choice takes turns with the first, so that both see
+// the same machine.
 
 #include <inttypes.h>
 #include <malloc.h>
@@ -52,7 +53,7 @@ fail(const char *text)
     return 1;
 }
 
-// ---- memory of the process -----------------------------------------------------------------------
+// ---- memory of the process ------------------------------------------------------------
 
 // Forgets the highest memory use so far; what compiling took is no part of a step.
 static void
@@ -83,7 +84,7 @@ rss_peak(void)
     return kib * 1024;
 }
 
-// ---- running -------------------------------------------------------------------------------------
+// ---- running --------------------------------------------------------------------------
 
 static int
 side_new(const Bench *b, Side *s)
@@ -121,8 +122,8 @@ side_step(const Bench *b, Side *s, double *seconds)
 {
     double from = pcvr_now();
     pcvr_runner_prepare(s->r);
-    int rc = pcvr_runner_step(s->r, &b->batch.batch, pcvr_step_loss, &s->loss, s->loss.coupled,
-                              true, SEED, 0, s->logits);
+    int rc = pcvr_runner_step(s->r, &b->batch.batch, pcvr_step_loss, &s->loss,
+                              s->loss.coupled, true, SEED, 0, s->logits);
     *seconds = pcvr_now() - from;
     return rc == PCVR_OK ? 0 : fail("the module refused the batch");
 }
@@ -157,12 +158,13 @@ side_finish(const Bench *b, Side *s, const char *grads)
     int status = side_step(b, s, &ignored);
     pcvr_runner_clock(s->r, s->regions);
     if (status == 0 && pcvr_runner_overrun(s->r) != NULL) {
-        pcvr_fail(&err, "the module wrote past the end of its %s", pcvr_runner_overrun(s->r));
+        pcvr_fail(&err, "the module wrote past the end of its %s",
+                  pcvr_runner_overrun(s->r));
         status = fail(err.text);
     }
     if (status == 0 && grads != NULL &&
-        !results_write_runner(grads, b->f->batch, s->logits, pcvr_step_loss_value(&s->loss),
-                              s->m, s->r, &err))
+        !results_write_runner(grads, b->f->batch, s->logits,
+                              pcvr_step_loss_value(&s->loss), s->m, s->r, &err))
         status = fail(err.text);
     return status;
 }
@@ -193,7 +195,7 @@ bench_measure(Bench *b)
     return status;
 }
 
-// ---- output --------------------------------------------------------------------------------------
+// ---- output ---------------------------------------------------------------------------
 
 static int
 ascending(const void *a, const void *b)
@@ -222,10 +224,11 @@ regions_json(const Side *s, int64_t batch)
     json_t *list = json_array();
     for (int k = 0; k < s->m->n_regions; k++) {
         const pcvr_region *g = &s->m->regions[k];
-        json_array_append_new(
-            list, json_pack("{s:s, s:f, s:I, s:f}", "name", g->name, "flops",
-                            (g->flops + g->recomputed_flops) * (double)batch, "bytes",
-                            (json_int_t)(g->kept_bytes * batch), "seconds", s->regions[k]));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:f, s:I, s:f}", "name", g->name, "flops",
+                                        (g->flops + g->recomputed_flops) * (double)batch,
+                                        "bytes", (json_int_t)(g->kept_bytes * batch),
+                                        "seconds", s->regions[k]));
     }
     return list;
 }
@@ -240,14 +243,16 @@ side_json(json_t *o, Side *s, const Bench *b)
         recomputed += s->m->regions[k].recomputed_flops * batch;
     }
     json_object_set_new(o, "checkpoint", json_string(s->choice));
-    json_object_set_new(o, "chunk", s->o.chunk == PCVR_CHUNK_BATCH ? json_string("batch")
-                                                                   : json_integer(p->chunk));
+    json_object_set_new(o, "chunk",
+                        s->o.chunk == PCVR_CHUNK_BATCH ? json_string("batch")
+                                                       : json_integer(p->chunk));
     json_object_set_new(o, "forward_s", times(s->forward_s, b->f->iters));
     json_object_set_new(o, "step_s", times(s->step_s, b->f->iters));
     json_object_set_new(o, "flops_needed", json_real(needed));
     json_object_set_new(o, "flops_recomputed", json_real(recomputed));
     bench_plan_json(o, p);
-    json_object_set_new(o, "measured_peak_bytes", json_integer(pcvr_runner_measured(s->r)));
+    json_object_set_new(o, "measured_peak_bytes",
+                        json_integer(pcvr_runner_measured(s->r)));
 }
 
 static json_t *
@@ -270,7 +275,8 @@ bench_json(Bench *b)
         side_json(against, &b->side[1], b);
         json_object_set_new(o, "against", against);
         double other = median(b->side[1].step_s, b->f->iters);
-        json_object_set_new(o, "ratio", json_real(median(s->step_s, b->f->iters) / other));
+        json_object_set_new(o, "ratio",
+                            json_real(median(s->step_s, b->f->iters) / other));
     }
     return o;
 }
@@ -283,16 +289,17 @@ side_text(Side *s, const Bench *b)
     double step = median(s->step_s, n), forward = median(s->forward_s, n), flops = 0.0;
     for (int k = 0; k < s->m->n_regions; k++)
         flops += s->m->regions[k].flops * (double)b->f->batch;
-    printf("%s, checkpoint %s, batch %" PRId64 ", chunk %" PRId64 ", %" PRId64 " lanes, %" PRId64
-           " threads, %s\n", s->m->name, s->choice, p->batch, p->chunk, p->lanes, p->threads,
-           s->m->isa);
+    printf("%s, checkpoint %s, batch %" PRId64 ", chunk %" PRId64 ", %" PRId64
+           " lanes, %" PRId64 " threads, %s\n",
+           s->m->name, s->choice, p->batch, p->chunk, p->lanes, p->threads, s->m->isa);
     printf("  forward  %9.3f ms (min %.3f)\n", 1e3 * forward, 1e3 * s->forward_s[0]);
     printf("  step     %9.3f ms (min %.3f), %.1f GFLOP/s of %.1f\n", 1e3 * step,
            1e3 * s->step_s[0], 1e-9 * flops / step, b->peak);
-    printf("  memory   planned %" PRId64 " bytes, measured %" PRId64 "%s\n", p->planned_peak_bytes,
-           measured, measured == p->planned_peak_bytes ? "" :
-           measured < p->planned_peak_bytes ? " (less: not every buffer was filled)"
-                                            : " (MORE than planned)");
+    printf("  memory   planned %" PRId64 " bytes, measured %" PRId64 "%s\n",
+           p->planned_peak_bytes, measured,
+           measured == p->planned_peak_bytes  ? ""
+           : measured < p->planned_peak_bytes ? " (less: not every buffer was filled)"
+                                              : " (MORE than planned)");
 }
 
 static void
@@ -306,7 +313,7 @@ bench_report(Bench *b)
         side_text(&b->side[i], b);
     if (b->n_sides == 2)
         printf("  ratio    %.3f\n", median(b->side[0].step_s, b->f->iters) /
-                                    median(b->side[1].step_s, b->f->iters));
+                                        median(b->side[1].step_s, b->f->iters));
 }
 
 static int

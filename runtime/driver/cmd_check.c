@@ -16,7 +16,8 @@ static const char help[] =
     "\n"
     "  --model FILE        the model, FILE.pcvr\n"
     "  --case DIR          the recorded case\n"
-    "  --target c|interp   compiled (default), or in double precision by the interpreter\n"
+    "  --target c|interp   compiled (default), or in double precision by the "
+    "interpreter\n"
     "  --checkpoint C      none (default), blocks, sample, or names of blocks\n"
     "  --chunk N|batch     samples of a chunk; batch: all forward, then all backward\n"
     "  --lanes N           parts a batch is cut into (8)\n"
@@ -38,30 +39,28 @@ typedef struct CheckFlags {
 static bool
 check_flags(CheckFlags *f, int argc, char **argv, CheckRun *r, PcvrError *err)
 {
-    *f = (CheckFlags){.target = "c", .checkpoint = "none", .lanes = NOT_GIVEN,
-                      .threads = NOT_GIVEN, .seed = NOT_GIVEN};
+    *f = (CheckFlags){.target = "c",
+                      .checkpoint = "none",
+                      .lanes = NOT_GIVEN,
+                      .threads = NOT_GIVEN,
+                      .seed = NOT_GIVEN};
     const Flag flags[] = {
-        {"model", FLAG_TEXT, &f->model},
-        {"case", FLAG_TEXT, &f->dir},
-        {"target", FLAG_TEXT, &f->target},
-        {"checkpoint", FLAG_TEXT, &f->checkpoint},
-        {"chunk", FLAG_TEXT, &f->chunk},
-        {"lanes", FLAG_INT, &f->lanes},
-        {"threads", FLAG_INT, &f->threads},
-        {"seed", FLAG_INT, &f->seed},
-        {"logits", FLAG_PLAIN, &f->logits},
-        {"poison", FLAG_PLAIN, &f->poison},
-        {"grads", FLAG_TEXT, &f->grads},
-        {"json", FLAG_PLAIN, &f->json},
+        {"model", FLAG_TEXT, &f->model},    {"case", FLAG_TEXT, &f->dir},
+        {"target", FLAG_TEXT, &f->target},  {"checkpoint", FLAG_TEXT, &f->checkpoint},
+        {"chunk", FLAG_TEXT, &f->chunk},    {"lanes", FLAG_INT, &f->lanes},
+        {"threads", FLAG_INT, &f->threads}, {"seed", FLAG_INT, &f->seed},
+        {"logits", FLAG_PLAIN, &f->logits}, {"poison", FLAG_PLAIN, &f->poison},
+        {"grads", FLAG_TEXT, &f->grads},    {"json", FLAG_PLAIN, &f->json},
     };
     if (!model_flags_take(&f->fields, argc, argv, err) ||
-        !flags_parse(f->fields.n_rest, f->fields.rest, flags, sizeof flags / sizeof *flags, NULL,
-                     err))
+        !flags_parse(f->fields.n_rest, f->fields.rest, flags,
+                     sizeof flags / sizeof *flags, NULL, err))
         return false;
     if (f->model == NULL || f->dir == NULL)
         return pcvr_fail(err, "check needs --model FILE and --case DIR");
     if (f->seed < NOT_GIVEN)
-        return pcvr_fail(err, "--seed is %lld, expected a number from 0", (long long)f->seed);
+        return pcvr_fail(err, "--seed is %lld, expected a number from 0",
+                         (long long)f->seed);
     r->interpreter = strcmp(f->target, "interp") == 0;
     if (!r->interpreter && strcmp(f->target, "c") != 0)
         return pcvr_fail(err, "--target is '%s', expected c or interp", f->target);
@@ -105,19 +104,20 @@ print_json(const CheckRun *r, const Case *c, const Verdict *v)
 {
     json_t *worst = json_null();
     if (v->worst != NULL)
-        worst = json_pack("{s:s, s:o, s:o}", "name", v->worst, "error",
-                          json_finite(v->worst_error), "limit", json_finite(v->worst_limit));
+        worst =
+            json_pack("{s:s, s:o, s:o}", "name", v->worst, "error",
+                      json_finite(v->worst_error), "limit", json_finite(v->worst_limit));
     bool loss = !r->logits_only, compared = v->compared;
-    json_t *o = json_pack(
-        "{s:s, s:s, s:o, s:o, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:i}", "case", c->name,
-        "checkpoint", r->checkpoint, "chunk", chunk_json(r), "lanes",
-        r->interpreter ? json_null() : json_integer(r->plan.lanes), "target",
-        r->interpreter ? "interp" : "c", "isa",
-        r->interpreter ? json_null() : json_string(r->isa), "pass", v->pass, "loss",
-        loss ? json_finite(v->loss) : json_null(), "loss_error",
-        loss && compared ? json_finite(v->loss_error) : json_null(), "logits_error",
-        compared ? json_finite(v->logits_error) : json_null(), "worst_gradient", worst,
-        "gradients", v->gradients);
+    json_t *o =
+        json_pack("{s:s, s:s, s:o, s:o, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:i}", "case",
+                  c->name, "checkpoint", r->checkpoint, "chunk", chunk_json(r), "lanes",
+                  r->interpreter ? json_null() : json_integer(r->plan.lanes), "target",
+                  r->interpreter ? "interp" : "c", "isa",
+                  r->interpreter ? json_null() : json_string(r->isa), "pass", v->pass,
+                  "loss", loss ? json_finite(v->loss) : json_null(), "loss_error",
+                  loss && compared ? json_finite(v->loss_error) : json_null(),
+                  "logits_error", compared ? json_finite(v->logits_error) : json_null(),
+                  "worst_gradient", worst, "gradients", v->gradients);
     if (o != NULL && v->reason[0] != '\0')
         json_object_set_new(o, "reason", json_string(v->reason));
     char *text = o != NULL ? json_text(o, 2) : NULL;
@@ -131,8 +131,8 @@ print_text(const CheckRun *r, const Case *c, const Verdict *v)
 {
     printf("%s: %s", c->name, r->interpreter ? "interpreter" : r->isa);
     if (!r->interpreter)
-        printf(", checkpoint %s, chunk %lld, %lld lanes", r->checkpoint, (long long)r->plan.chunk,
-               (long long)r->plan.lanes);
+        printf(", checkpoint %s, chunk %lld, %lld lanes", r->checkpoint,
+               (long long)r->plan.chunk, (long long)r->plan.lanes);
     puts("");
     if (v->compared) {
         printf("  logits     error %.3g, limit %.3g\n", v->logits_error, v->logits_limit);
@@ -140,10 +140,11 @@ print_text(const CheckRun *r, const Case *c, const Verdict *v)
             printf("  loss       %.9g, error %.3g, limit %.3g\n", v->loss, v->loss_error,
                    v->loss_limit);
         if (v->worst != NULL)
-            printf("  gradients  %d, worst %s: error %.3g, limit %.3g\n", v->gradients, v->worst,
-                   v->worst_error, v->worst_limit);
+            printf("  gradients  %d, worst %s: error %.3g, limit %.3g\n", v->gradients,
+                   v->worst, v->worst_error, v->worst_limit);
     } else {
-        puts("  nothing compared: configuration or seed differ from the case's; looked for NaN");
+        puts("  nothing compared: configuration or seed differ from the case's; looked "
+             "for NaN");
     }
     if (v->reason[0] != '\0')
         printf("  %s\n", v->reason);
@@ -153,10 +154,14 @@ print_text(const CheckRun *r, const Case *c, const Verdict *v)
 static int
 check_report(const CheckFlags *f, const CheckRun *r, const Case *c)
 {
-    Outcome o = {.logits = r->logits, .loss = r->loss, .grads = r->grads.tensors,
-                 .n_grads = r->grads.n, .logits_only = r->logits_only};
+    Outcome o = {.logits = r->logits,
+                 .loss = r->loss,
+                 .grads = r->grads.tensors,
+                 .n_grads = r->grads.n,
+                 .logits_only = r->logits_only};
     Verdict v;
-    Case resized = *c; // the logits have the model's width; an expected one of another is refused
+    Case resized =
+        *c; // the logits have the model's width; an expected one of another is refused
     resized.actions = r->actions;
     if (r->changed || f->seed != NOT_GIVEN)
         compare_finite(&resized, &o, &v);
@@ -190,7 +195,8 @@ check_case(const CheckFlags *f, CheckRun *r)
     if (status == 0 && !r->interpreter)
         idle_note(f->threads, &r->plan);
     if (status == 0 && f->grads != NULL &&
-        !results_write(f->grads, c.batch.size, r->actions, r->logits, r->loss, &r->grads, &err)) {
+        !results_write(f->grads, c.batch.size, r->actions, r->logits, r->loss, &r->grads,
+                       &err)) {
         fprintf(stderr, "pcvr: error: %s\n", err.text);
         status = 1;
     }

@@ -16,13 +16,15 @@ plan_json(const BenchFlags *f, const pcvr_module *m, const pcvr_plan *p)
     json_object_set_new(o, "batch", json_integer(p->batch));
     json_object_set_new(o, "threads", json_integer(p->threads));
     json_object_set_new(o, "lanes", json_integer(p->lanes));
-    json_object_set_new(o, "chunk", f->o.chunk == PCVR_CHUNK_BATCH ? json_string("batch")
-                                                                   : json_integer(p->chunk));
+    json_object_set_new(o, "chunk",
+                        f->o.chunk == PCVR_CHUNK_BATCH ? json_string("batch")
+                                                       : json_integer(p->chunk));
     bench_plan_json(o, p);
     for (int k = 0; k < m->n_kept; k++)
-        json_array_append_new(
-            kept, json_pack("{s:s, s:s, s:I}", "region", m->regions[m->kept[k].region].name,
-                            "value", m->kept[k].value, "bytes", (json_int_t)m->kept[k].bytes));
+        json_array_append_new(kept, json_pack("{s:s, s:s, s:I}", "region",
+                                              m->regions[m->kept[k].region].name, "value",
+                                              m->kept[k].value, "bytes",
+                                              (json_int_t)m->kept[k].bytes));
     json_object_set_new(o, "kept", kept);
     bench_print(o);
 }
@@ -30,8 +32,9 @@ plan_json(const BenchFlags *f, const pcvr_module *m, const pcvr_plan *p)
 static void
 plan_text(const BenchFlags *f, const pcvr_module *m, const pcvr_plan *p)
 {
-    printf("%s, checkpoint %s, batch %" PRId64 ", chunk %" PRId64 ", %" PRId64 " lanes, %" PRId64
-           " threads\n", m->name, f->checkpoint, p->batch, p->chunk, p->lanes, p->threads);
+    printf("%s, checkpoint %s, batch %" PRId64 ", chunk %" PRId64 ", %" PRId64
+           " lanes, %" PRId64 " threads\n",
+           m->name, f->checkpoint, p->batch, p->chunk, p->lanes, p->threads);
     printf("  kept a sample  %12" PRId64 "\n", p->kept_bytes_per_sample);
     printf("  parameters     %12" PRId64 "\n", p->parameter_bytes);
     printf("  gradients      %12" PRId64 "\n", p->gradient_bytes);
@@ -62,7 +65,8 @@ cmd_plan(int argc, char **argv)
     else
         status = bench_compile(&f, f.checkpoint, &m, &schema);
     if (status == 0 && pcvr_plan_bytes(m, f.batch, &f.o, &p) != PCVR_OK) {
-        fprintf(stderr, "pcvr plan: error: batch, lanes, threads or chunk out of range\n");
+        fprintf(stderr,
+                "pcvr plan: error: batch, lanes, threads or chunk out of range\n");
         status = 2;
     } else if (status == 0) {
         idle_note(f.threads, &p);

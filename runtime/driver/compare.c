@@ -1,8 +1,8 @@
 // compare.c - results against a recorded case, within the case's limits.
 //
-// The limits are those of the fixtures: ten times the distance between the reference in float32 and in
-// float64, with a floor. A parameter's gradient is measured on the scale of its largest entry, but at least
-// on 1e-4 of the case's largest.
+// The limits are those of the fixtures: ten times the distance between the reference in
+// float32 and in float64, with a floor. A parameter's gradient is measured on the scale
+// of its largest entry, but at least on 1e-4 of the case's largest.
 
 #include "compare.h"
 
@@ -13,7 +13,8 @@
 
 #include "numbers.h"
 
-static void fault(Verdict *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void fault(Verdict *v, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 // The first fault is told.
 static void
@@ -75,7 +76,8 @@ member(const json_t *o, const char *key)
 
 // `total`: the length of all gradients of the case together.
 static void
-compare_digest(const NamedTensor *g, const json_t *d, double peak, double total, double rel, Verdict *v)
+compare_digest(const NamedTensor *g, const json_t *d, double peak, double total,
+               double rel, Verdict *v)
 {
     char probe[600];
     snprintf(probe, sizeof probe, "probe:%s", g->name);
@@ -97,7 +99,8 @@ compare_digest(const NamedTensor *g, const json_t *d, double peak, double total,
     note(v, g->name, fabs(absmax - member(d, "absmax")), scale);
     size_t i;
     json_t *s;
-    json_array_foreach(json_object_get(d, "samples"), i, s) {
+    json_array_foreach(json_object_get(d, "samples"), i, s)
+    {
         int64_t at = json_integer_value(json_array_get(s, 0));
         if (at < 0 || at >= g->size) {
             fault(v, "gradient of '%s': no element %lld", g->name, (long long)at);
@@ -115,7 +118,8 @@ digests_length(const json_t *params)
     const char *key;
     json_t *d;
     double sum = 0.0;
-    json_object_foreach((json_t *)(uintptr_t)params, key, d) {
+    json_object_foreach((json_t *)(uintptr_t)params, key, d)
+    {
         double l2 = member(d, "l2");
         sum += l2 * l2;
     }
@@ -138,7 +142,8 @@ compare_lists(const Case *c, const Outcome *o, Verdict *v)
     size_t k;
     json_t *p;
     const json_t *list = json_object_get(c->json, "params");
-    json_array_foreach(list, k, p) {
+    json_array_foreach(list, k, p)
+    {
         const char *name = json_string_value(json_object_get(p, "name"));
         const NamedTensor *g = name != NULL ? find(o, name) : NULL;
         if (g == NULL)
@@ -148,14 +153,16 @@ compare_lists(const Case *c, const Outcome *o, Verdict *v)
     }
     for (int i = 0; i < o->n_grads; i++)
         if (case_param(c, o->grads[i].name) == NULL)
-            fault(v, "a gradient of '%s', which the case does not list", o->grads[i].name);
+            fault(v, "a gradient of '%s', which the case does not list",
+                  o->grads[i].name);
 }
 
 static void
 compare_gradients(const Case *c, const Outcome *o, Verdict *v)
 {
     double peak = case_number(c, "grad_scale.peak_abs_grad", (double)NAN);
-    double rel = larger(10.0 * case_number(c, "f32_noise.grads_max_rel", (double)NAN), 2e-5);
+    double rel =
+        larger(10.0 * case_number(c, "f32_noise.grads_max_rel", (double)NAN), 2e-5);
     const json_t *digests = json_object_get(c->digests, "params");
     double total = digests_length(digests);
     if (isnan(peak) || (c->grads.count == 0 && digests == NULL)) {
@@ -168,8 +175,8 @@ compare_gradients(const Case *c, const Outcome *o, Verdict *v)
         const json_t *d = json_object_get(digests, g->name);
         PcvrError why = {""};
         if (c->grads.count > 0) {
-            const PcvrTensor *want =
-                pcvr_safetensors_want(&c->grads, g->name, PCVR_T_F32, g->rank, g->shape, &why);
+            const PcvrTensor *want = pcvr_safetensors_want(&c->grads, g->name, PCVR_T_F32,
+                                                           g->rank, g->shape, &why);
             if (want == NULL)
                 fault(v, "%s", why.text);
             else
@@ -190,7 +197,8 @@ void
 compare_case(const Case *c, const Outcome *o, Verdict *v)
 {
     *v = (Verdict){.pass = true, .compared = true, .loss = o->loss, .worst_limit = 1.0};
-    v->logits_limit = larger(10.0 * case_number(c, "f32_noise.logits_max_abs", 0.0), 2e-6);
+    v->logits_limit =
+        larger(10.0 * case_number(c, "f32_noise.logits_max_abs", 0.0), 2e-6);
     v->loss_limit = larger(10.0 * case_number(c, "f32_noise.loss_abs", 0.0), 2e-6);
     v->loss_error = fabs(o->loss - case_number(c, "expected_loss", (double)NAN));
     int64_t shape[2] = {c->batch.size, c->actions};
@@ -203,8 +211,9 @@ compare_case(const Case *c, const Outcome *o, Verdict *v)
         return;
     }
     for (size_t k = 0; k < want->count; k++)
-        v->logits_error = worse(
-            fabs((double)o->logits[k] - (double)((const float *)want->data)[k]), v->logits_error);
+        v->logits_error =
+            worse(fabs((double)o->logits[k] - (double)((const float *)want->data)[k]),
+                  v->logits_error);
     if (!(v->logits_error <= v->logits_limit))
         fault(v, "logits: error %.3g, limit %.3g", v->logits_error, v->logits_limit);
     if (o->logits_only)
@@ -229,8 +238,8 @@ compare_finite(const Case *c, const Outcome *o, Verdict *v)
         const NamedTensor *g = &o->grads[k];
         for (int64_t i = 0; i < g->size; i++)
             if (!isfinite(g->values[i])) {
-                fault(v, "the gradient of '%s' has %g at %lld", g->name, (double)g->values[i],
-                      (long long)i);
+                fault(v, "the gradient of '%s' has %g at %lld", g->name,
+                      (double)g->values[i], (long long)i);
                 break;
             }
     }

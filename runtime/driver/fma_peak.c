@@ -12,7 +12,10 @@
 #include <immintrin.h>
 #endif
 
-enum { CHAINS = 12, ROUNDS = 400000 }; // 12 chains cover a latency of 4 on two units, and more
+enum {
+    CHAINS = 12,
+    ROUNDS = 400000
+}; // 12 chains cover a latency of 4 on two units, and more
 
 typedef struct Peak {
     const char *isa;

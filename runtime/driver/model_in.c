@@ -1,4 +1,5 @@
-// model_in.c - a model compiled inside this program: the compiler's steps, with errors printed.
+// model_in.c - a model compiled inside this program: the compiler's steps, with errors
+// printed.
 
 #include "model_in.h"
 

@@ -50,7 +50,8 @@ tensors_for(TensorList *l, const pcvr_module *m)
     if (shapes == NULL)
         return false;
     for (int p = 0; p < m->n_params; p++)
-        shapes[p] = (TensorShape){m->params[p].name, m->params[p].rank, m->params[p].shape};
+        shapes[p] =
+            (TensorShape){m->params[p].name, m->params[p].rank, m->params[p].shape};
     bool ok = tensors_new(l, shapes, m->n_params);
     free(shapes);
     return ok;
@@ -77,12 +78,13 @@ tensors_take_grads(TensorList *l, const pcvr_module *m, const pcvr_runner *r)
 static PcvrTensor
 entry(const char *name, PcvrType type, int rank, const int64_t *shape, const void *data)
 {
-    return (PcvrTensor){.name = name, .type = type, .rank = rank, .shape = shape, .data = data};
+    return (PcvrTensor){
+        .name = name, .type = type, .rank = rank, .shape = shape, .data = data};
 }
 
 bool
-results_write(const char *path, int64_t batch, int64_t actions, const float *logits, double loss,
-              const TensorList *grads, PcvrError *err)
+results_write(const char *path, int64_t batch, int64_t actions, const float *logits,
+              double loss, const TensorList *grads, PcvrError *err)
 {
     PcvrTensor *list = calloc((size_t)grads->n + 2, sizeof *list);
     int64_t shape[2] = {batch, actions};
@@ -99,7 +101,7 @@ results_write(const char *path, int64_t batch, int64_t actions, const float *log
     return ok;
 }
 
-// ---- tables as rows ------------------------------------------------------------------------------
+// ---- tables as rows -------------------------------------------------------------------
 
 typedef struct RowTensors {
     char *names[2];

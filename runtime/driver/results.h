@@ -26,12 +26,14 @@ bool tensors_for(TensorList *l, const pcvr_module *m);
 // Copies every gradient of the last step; rows of tables land in a dense tensor.
 void tensors_take_grads(TensorList *l, const pcvr_module *m, const pcvr_runner *r);
 
-// Writes "logits" [B, actions], "loss" (float64, rank 0) and every gradient under its parameter's name, dense.
+// Writes "logits" [B, actions], "loss" (float64, rank 0) and every gradient under its
+// parameter's name, dense.
 bool results_write(const char *path, int64_t batch, int64_t actions, const float *logits,
                    double loss, const TensorList *grads, PcvrError *err);
-// The same from a runner; gradients of tables are "NAME.rows" [n] and "NAME.values" [n, width], touched rows
-// ascending, without rows that are zero everywhere.
-bool results_write_runner(const char *path, int64_t batch, const float *logits, double loss,
-                          const pcvr_module *m, const pcvr_runner *r, PcvrError *err);
+// The same from a runner; gradients of tables are "NAME.rows" [n] and "NAME.values" [n,
+// width], touched rows ascending, without rows that are zero everywhere.
+bool results_write_runner(const char *path, int64_t batch, const float *logits,
+                          double loss, const pcvr_module *m, const pcvr_runner *r,
+                          PcvrError *err);
 
 #endif

@@ -14,7 +14,8 @@ model_flags_take(ModelFlags *out, int argc, char **argv, PcvrError *err)
     for (int k = 0; k < argc; k++)
         bytes += strlen(argv[k]) + 1;
     *out = (ModelFlags){.list = calloc(n, sizeof *out->list),
-                        .rest = calloc(n, sizeof *out->rest), .memory = malloc(bytes)};
+                        .rest = calloc(n, sizeof *out->rest),
+                        .memory = malloc(bytes)};
     if (out->list == NULL || out->rest == NULL || out->memory == NULL)
         return pcvr_fail(err, "out of memory");
     char *at = out->memory;
@@ -66,7 +67,8 @@ chunk_parse(const char *text, int64_t *chunk, PcvrError *err)
     errno = 0;
     long long n = strtoll(text, &end, 10);
     if (end == text || *end != '\0' || errno != 0 || n < 1 || n > INT32_MAX)
-        return pcvr_fail(err, "--chunk is '%s', expected a number of samples or 'batch'", text);
+        return pcvr_fail(err, "--chunk is '%s', expected a number of samples or 'batch'",
+                         text);
     *chunk = n;
     return true;
 }
@@ -77,7 +79,8 @@ lanes_take(int64_t lanes, int64_t threads, pcvr_options *o, PcvrError *err)
     if (lanes != NOT_GIVEN && (lanes < 1 || lanes > 4096))
         return pcvr_fail(err, "--lanes is %lld, expected 1 to 4096", (long long)lanes);
     if (threads != NOT_GIVEN && (threads < 1 || threads > 4096))
-        return pcvr_fail(err, "--threads is %lld, expected 1 to 4096", (long long)threads);
+        return pcvr_fail(err, "--threads is %lld, expected 1 to 4096",
+                         (long long)threads);
     o->lanes = lanes == NOT_GIVEN ? 0 : (int)lanes;
     o->threads = threads == NOT_GIVEN ? 0 : (int)threads;
     return true;

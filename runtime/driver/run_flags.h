@@ -29,12 +29,14 @@ typedef struct ModelFlags {
 bool model_flags_take(ModelFlags *out, int argc, char **argv, PcvrError *err);
 void model_flags_free(ModelFlags *f);
 
-// "batch" or a number of samples, at least 1; NULL leaves *chunk at 0, the module's default.
+// "batch" or a number of samples, at least 1; NULL leaves *chunk at 0, the module's
+// default.
 bool chunk_parse(const char *text, int64_t *chunk, PcvrError *err);
 enum { NOT_GIVEN = -1 };
 // Checks --lanes and --threads and puts them into o, 0 for NOT_GIVEN.
 bool lanes_take(int64_t lanes, int64_t threads, pcvr_options *o, PcvrError *err);
-// Says on stderr, where more threads were asked for than there are lanes, that the others idle.
+// Says on stderr, where more threads were asked for than there are lanes, that the others
+// idle.
 void idle_note(int64_t threads, const pcvr_plan *plan);
 
 #endif

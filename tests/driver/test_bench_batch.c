@@ -34,7 +34,8 @@ check_field(const SchemaGroup *g, const int64_t *ids, const uint8_t *missing)
 }
 
 static void
-check_domain(const SchemaDomain *d, const pcvr_domain *x, const int64_t *request, bool mixed)
+check_domain(const SchemaDomain *d, const pcvr_domain *x, const int64_t *request,
+             bool mixed)
 {
     int64_t L = d->max_len, F = d->n_sides, shorter = 0;
     for (int64_t s = 0; s < B; s++) {
@@ -52,7 +53,8 @@ check_domain(const SchemaDomain *d, const pcvr_domain *x, const int64_t *request
         }
         for (int64_t f = 0; f < F; f++)
             for (int64_t j = 0; j < L; j++)
-                assert_in_range(x->values[(s * F + f) * L + j], j < n && d->sides[f].vocab > 0,
+                assert_in_range(x->values[(s * F + f) * L + j],
+                                j < n && d->sides[f].vocab > 0,
                                 j < n ? d->sides[f].vocab : 0);
     }
     assert_true(mixed ? shorter > 0 : shorter == 0);

@@ -1,4 +1,5 @@
-// test_check_case.c - check passes a recorded case, and fails when a weight, the loss or a gradient differs.
+// test_check_case.c - check passes a recorded case, and fails when a weight, the loss or
+// a gradient differs.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,8 +43,12 @@ verdict(const Case *c, const char *checkpoint)
     assert_int_equal(model_set_json(&m, json_object_get(c->json, "config"), "case"), 0);
     assert_int_equal(model_elaborate(&m, c->schema), 0);
     assert_int_equal(check_run(&r, &m, c), 0);
-    compare_case(c, &(Outcome){.logits = r.logits, .loss = r.loss, .grads = r.grads.tensors,
-                               .n_grads = r.grads.n}, &v);
+    compare_case(c,
+                 &(Outcome){.logits = r.logits,
+                            .loss = r.loss,
+                            .grads = r.grads.tensors,
+                            .n_grads = r.grads.n},
+                 &v);
     check_run_free(&r);
     model_close(&m);
     return v;
@@ -92,7 +97,8 @@ only_the_recorded_case_passes(void **state)
 
     // The expected loss, by ten limits; then NaN.
     double loss = case_number(&c, "expected_loss", 0.0);
-    json_object_set_new(c.json, "expected_loss", json_real(loss + 10.0 * good.loss_limit));
+    json_object_set_new(c.json, "expected_loss",
+                        json_real(loss + 10.0 * good.loss_limit));
     v = verdict(&c, "none");
     assert_false(v.pass);
     assert_non_null(strstr(v.reason, "loss"));

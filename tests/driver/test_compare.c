@@ -1,4 +1,5 @@
-// test_compare.c - the comparison with recorded cases passes the recorded values and nothing else.
+// test_compare.c - the comparison with recorded cases passes the recorded values and
+// nothing else.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,10 +60,11 @@ play(Played *p, const char *name)
     int n = (int)json_array_size(list);
     assert_true(n > 10);
     TensorShape *shapes = calloc((size_t)n, sizeof *shapes);
-    int64_t (*dims)[4] = calloc((size_t)n, sizeof *dims);
+    int64_t(*dims)[4] = calloc((size_t)n, sizeof *dims);
     assert_true(shapes != NULL && dims != NULL);
     for (int k = 0; k < n; k++) {
-        const json_t *e = json_array_get(list, (size_t)k), *s = json_object_get(e, "shape");
+        const json_t *e = json_array_get(list, (size_t)k),
+                     *s = json_object_get(e, "shape");
         shapes[k] = (TensorShape){json_string_value(json_object_get(e, "name")),
                                   (int)json_array_size(s), dims[k]};
         for (size_t a = 0; a < json_array_size(s); a++)
@@ -81,8 +83,10 @@ play(Played *p, const char *name)
     p->logits = malloc(logits->bytes);
     assert_non_null(p->logits);
     memcpy(p->logits, logits->data, logits->bytes);
-    p->o = (Outcome){.logits = p->logits, .loss = case_number(&p->c, "expected_loss", 0.0),
-                     .grads = p->grads.tensors, .n_grads = n};
+    p->o = (Outcome){.logits = p->logits,
+                     .loss = case_number(&p->c, "expected_loss", 0.0),
+                     .grads = p->grads.tensors,
+                     .n_grads = n};
 }
 
 static void
@@ -137,10 +141,12 @@ perturbed_values_fail(void **state)
         NamedTensor *g = &p.grads.tensors[last];
         float *x = &g->values[g->size - 1], was = *x;
         // The limit of that gradient, found by what it takes to fail.
-        double peak = case_number(&p.c, "grad_scale.peak_abs_grad", 0.0), scale = 1e-4 * peak;
+        double peak = case_number(&p.c, "grad_scale.peak_abs_grad", 0.0),
+               scale = 1e-4 * peak;
         for (int64_t i = 0; i < g->size; i++)
             scale = fmax(scale, fabs((double)g->values[i]));
-        double limit = fmax(10 * case_number(&p.c, "f32_noise.grads_max_rel", 0.0), 2e-5) * scale;
+        double limit =
+            fmax(10 * case_number(&p.c, "f32_noise.grads_max_rel", 0.0), 2e-5) * scale;
         *x = (float)((double)was + 10.0 * limit);
         expect(&p, false, g->name);
         assert_string_equal(p.v.worst, g->name);
@@ -194,8 +200,8 @@ lists_must_agree(void **state)
     NamedTensor *more = calloc((size_t)p.o.n_grads + 1, sizeof *more);
     assert_non_null(more);
     memcpy(more, p.grads.tensors, (size_t)p.o.n_grads * sizeof *more);
-    more[p.o.n_grads] = (NamedTensor){.name = "extra", .rank = 1, .shape = {1}, .size = 1,
-                                      .values = p.logits};
+    more[p.o.n_grads] = (NamedTensor){
+        .name = "extra", .rank = 1, .shape = {1}, .size = 1, .values = p.logits};
     p.o.grads = more;
     p.o.n_grads++;
     expect(&p, false, "extra");
@@ -220,8 +226,8 @@ nothing_recorded_fails(void **state)
     played_free(&p);
 }
 
-// Gradients of a digest case are not recorded: a digest of other numbers must fail, and one that is
-// made from the numbers must pass.
+// Gradients of a digest case are not recorded: a digest of other numbers must fail, and
+// one that is made from the numbers must pass.
 static void
 digests(void **state)
 {

@@ -1,4 +1,5 @@
-// test_jit.c - modules from text: the cache, its key, and every way in which building can fail.
+// test_jit.c - modules from text: the cache, its key, and every way in which building can
+// fail.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +25,8 @@ static const char text[] =
     "#elif defined(PCVR_ISA_AVX2)\n#define NAME pcvr_t_avx2\n#define ISA \"avx2\"\n"
     "#else\n#define NAME pcvr_t_scalar\n#define ISA \"scalar\"\n#endif\n"
     "#ifndef EMBEDDING\n#define EMBEDDING 0\n#endif\n"
-    "const pcvr_module NAME = {.abi = PCVR_ABI, .name = \"t\", .isa = ISA, .actions = 1,\n"
+    "const pcvr_module NAME = {.abi = PCVR_ABI, .name = \"t\", .isa = ISA, .actions = "
+    "1,\n"
     "                          .embedding = EMBEDDING};\n";
 
 static char root[64], err[1024];
@@ -100,8 +102,9 @@ builds_and_caches(void **state)
     int built = 0;
     for (int k = 0; k < 3; k++) {
         if (!pcvr_isa_supported(isas[k])) {
-            assert_int_equal(pcvr_module_build(text, "pcvr_t", isas[k], &m, err, sizeof err),
-                             PCVR_EISA);
+            assert_int_equal(
+                pcvr_module_build(text, "pcvr_t", isas[k], &m, err, sizeof err),
+                PCVR_EISA);
             continue;
         }
         for (int again = 0; again < 2; again++) {
@@ -189,12 +192,14 @@ faulty_text(void **state)
 {
     (void)state;
     const pcvr_module *m;
-    assert_int_equal(pcvr_module_build("int x = ;\n", "pcvr_t", "scalar", &m, err, sizeof err),
-                     PCVR_EIO);
+    assert_int_equal(
+        pcvr_module_build("int x = ;\n", "pcvr_t", "scalar", &m, err, sizeof err),
+        PCVR_EIO);
     assert_error("could not compile");
     assert_int_equal(count(""), 0);
-    assert_int_equal(pcvr_module_build("int x;\n", "pcvr_t", "scalar", &m, err, sizeof err),
-                     PCVR_EFORMAT);
+    assert_int_equal(
+        pcvr_module_build("int x;\n", "pcvr_t", "scalar", &m, err, sizeof err),
+        PCVR_EFORMAT);
     assert_error("has no module pcvr_t_scalar");
 }
 
@@ -279,7 +284,10 @@ cut_module_is_made_anew(void **state)
     assert_int_equal(build(&m), PCVR_OK);
     module_path(path, sizeof path);
     assert_int_equal(unlink(path), 0); // the loaded one stays mapped
-    assert_true(pcvr_file_write(path, "\x7f" "ELF", 4, NULL));
+    assert_true(pcvr_file_write(path,
+                                "\x7f"
+                                "ELF",
+                                4, NULL));
     assert_int_equal(chmod(path, 0700), 0);
     assert_int_equal(build(&m), PCVR_OK);
     assert_int_equal(m->abi, PCVR_ABI);
@@ -313,7 +321,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(builds_and_caches, setup, teardown),
-        cmocka_unit_test_setup_teardown(flags_and_headers_are_in_the_key, setup, teardown),
+        cmocka_unit_test_setup_teardown(flags_and_headers_are_in_the_key, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(no_compiler, setup, teardown),
         cmocka_unit_test_setup_teardown(faulty_text, setup, teardown),
         cmocka_unit_test_setup_teardown(cache_cannot_be_made, setup, teardown),

@@ -1,4 +1,5 @@
-// test_runner.c - a hand-written module under every number of threads and chunk, against plain loops.
+// test_runner.c - a hand-written module under every number of threads and chunk, against
+// plain loops.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@ enum { SANITIZED = 1 };
 enum { SANITIZED = 0 };
 #endif
 
-// ---- a batch and its gradients by plain loops ------------------------------------------------------
+// ---- a batch and its gradients by plain loops -----------------------------------------
 
 enum { MAX_B = 200 };
 
@@ -41,12 +42,16 @@ fixture_fill(Fixture *f, int64_t B)
         f->label[s] = s % 3 == 0;
         for (int64_t j = 0; j < f->lengths[s]; j++)
             f->values[s * TOY_L + j] =
-                (int64_t)(pcvr_number_bits(h + 1, (uint64_t)(s * TOY_L + j)) >> 32) % TOY_V;
+                (int64_t)(pcvr_number_bits(h + 1, (uint64_t)(s * TOY_L + j)) >> 32) %
+                TOY_V;
     }
     pcvr_number_fill(f->dense, 0, (size_t)(B * TOY_U), "dense", 0.0, 1.0);
     f->domain = (pcvr_domain){f->values, f->lengths, f->times};
-    f->batch = (pcvr_batch){.size = B, .user_dense = f->dense, .n_domains = 1,
-                            .domains = &f->domain, .label = f->label};
+    f->batch = (pcvr_batch){.size = B,
+                            .user_dense = f->dense,
+                            .n_domains = 1,
+                            .domains = &f->domain,
+                            .label = f->label};
 }
 
 static void
@@ -102,8 +107,9 @@ run_step(Result *out, Fixture *f, const pcvr_module *m, pcvr_options o, bool cou
     assert_int_equal(pcvr_runner_new(m, room, &o, &r, err, sizeof err), PCVR_OK);
     params_fill(r, m);
     for (int k = 0; k < 2; k++) // the second step must not see the first
-        assert_int_equal(pcvr_runner_step(r, &f->batch, toy_loss, f, coupled, true, 1, 2,
-                                          out->logits), PCVR_OK);
+        assert_int_equal(
+            pcvr_runner_step(r, &f->batch, toy_loss, f, coupled, true, 1, 2, out->logits),
+            PCVR_OK);
     result_take(out, r);
     assert_null(pcvr_runner_overrun(r));
     pcvr_runner_free(r);
@@ -175,7 +181,7 @@ plain_step(Result *out, const Fixture *f, int64_t lanes)
     }
 }
 
-// ---- tests -----------------------------------------------------------------------------------------
+// ---- tests ----------------------------------------------------------------------------
 
 static void
 same_bits_everywhere(void **state)
@@ -192,7 +198,8 @@ same_bits_everywhere(void **state)
             Result want, got;
             plain_step(&want, &f, lanes[l]);
             for (int k = 0; k < 5 * 3 * 2; k++) {
-                pcvr_options o = {.lanes = (int)lanes[l], .threads = threads[k % 3],
+                pcvr_options o = {.lanes = (int)lanes[l],
+                                  .threads = threads[k % 3],
                                   .chunk = chunks[k / 3 % 5]};
                 run_step(&got, &f, &toy_module, o, k / 15 == 1);
                 assert_memory_equal(&want, &got, sizeof want);
@@ -243,12 +250,14 @@ measure(const pcvr_module *m, int64_t B, pcvr_options o, int64_t room, int64_t *
     fixture_fill(&f, B);
     assert_int_equal(pcvr_runner_new(m, room, &o, &r, err, sizeof err), PCVR_OK);
     params_fill(r, m);
-    assert_int_equal(pcvr_runner_step(r, &f.batch, toy_loss, &f, false, true, 1, 1, logits), 0);
+    assert_int_equal(
+        pcvr_runner_step(r, &f.batch, toy_loss, &f, false, true, 1, 1, logits), 0);
     pcvr_plan p;
     assert_int_equal(pcvr_plan_bytes(m, room, &o, &p), PCVR_OK);
     assert_memory_equal(&p, pcvr_runner_plan(r), sizeof p);
     assert_int_equal(p.planned_peak_bytes, p.parameter_bytes + p.gradient_bytes +
-                     p.row_store_bytes + p.input_bytes + p.activation_bytes);
+                                               p.row_store_bytes + p.input_bytes +
+                                               p.activation_bytes);
     *planned = p.planned_peak_bytes;
     *measured = pcvr_runner_measured(r);
     *overrun = pcvr_runner_overrun(r);
@@ -272,9 +281,12 @@ measured_equals_planned(void **state)
     }
     // A smaller chunk keeps less.
     pcvr_plan one, all;
-    assert_int_equal(pcvr_plan_bytes(&toy_module, 64, &(pcvr_options){.chunk = 1}, &one), 0);
-    assert_int_equal(pcvr_plan_bytes(&toy_module, 64, &(pcvr_options){.chunk = -1}, &all), 0);
-    assert_int_equal(all.activation_bytes - one.activation_bytes, (64 - one.threads) * 64);
+    assert_int_equal(pcvr_plan_bytes(&toy_module, 64, &(pcvr_options){.chunk = 1}, &one),
+                     0);
+    assert_int_equal(pcvr_plan_bytes(&toy_module, 64, &(pcvr_options){.chunk = -1}, &all),
+                     0);
+    assert_int_equal(all.activation_bytes - one.activation_bytes,
+                     (64 - one.threads) * 64);
 }
 
 static void
@@ -285,7 +297,7 @@ small_plan_is_seen(void **state)
     const char *overrun;
     pcvr_module m = toy_module;
     m.scratch_bytes = 64; // forward writes 128
-    if (SANITIZED) // the sanitizer would stop at the write itself
+    if (SANITIZED)        // the sanitizer would stop at the write itself
         return;
     measure(&m, 64, (pcvr_options){.threads = 1}, 64, &planned, &measured, &overrun);
     assert_int_equal(measured, planned + 64);
@@ -314,13 +326,16 @@ steps_allocate_nothing(void **state)
     char err[256];
     float logits[MAX_B];
     fixture_fill(&f, 67);
-    assert_int_equal(pcvr_runner_new(&toy_module, 67, &(pcvr_options){.threads = 2, .clock = true},
-                                     &r, err, sizeof err), PCVR_OK);
+    assert_int_equal(pcvr_runner_new(&toy_module, 67,
+                                     &(pcvr_options){.threads = 2, .clock = true}, &r,
+                                     err, sizeof err),
+                     PCVR_OK);
     params_fill(r, &toy_module);
     size_t before = 0;
     for (int k = 0; k < 50; k++) {
         assert_int_equal(pcvr_runner_step(r, &f.batch, toy_loss, &f, k % 2 == 1, true, 1,
-                                          (uint32_t)k, logits), PCVR_OK);
+                                          (uint32_t)k, logits),
+                         PCVR_OK);
         if (k == 1 && !SANITIZED)
             before = mallinfo2().uordblks;
     }
@@ -353,25 +368,28 @@ bad_arguments(void **state)
     m.acc_floats = 40; // the last use lies outside
     assert_int_equal(pcvr_runner_new(&m, 8, NULL, &r, err, sizeof err), PCVR_EFORMAT);
     assert_non_null(strstr(err, "accumulator 3"));
-    assert_int_equal(pcvr_runner_new(&toy_module, -1, NULL, &r, err, sizeof err), PCVR_EINVAL);
+    assert_int_equal(pcvr_runner_new(&toy_module, -1, NULL, &r, err, sizeof err),
+                     PCVR_EINVAL);
     m = toy_module;
     m.kept_bytes = (int64_t)1 << 46;
     assert_int_equal(pcvr_runner_new(&m, 8, NULL, &r, err, sizeof err), PCVR_ENOMEM);
     assert_non_null(strstr(err, "smaller batch"));
 
     fixture_fill(&f, 20);
-    assert_int_equal(pcvr_runner_new(&toy_module, 16, NULL, &r, err, sizeof err), PCVR_OK);
+    assert_int_equal(pcvr_runner_new(&toy_module, 16, NULL, &r, err, sizeof err),
+                     PCVR_OK);
     params_fill(r, &toy_module);
     assert_int_equal(pcvr_runner_forward(r, &f.batch, logits, NULL), PCVR_EINVAL);
     fixture_fill(&f, 16);
     f.lengths[9] = 1;
     f.values[9 * TOY_L] = TOY_BAD_ID;
     assert_int_equal(pcvr_runner_forward(r, &f.batch, logits, NULL), PCVR_EINVAL);
-    assert_int_equal(pcvr_runner_step(r, &f.batch, toy_loss, &f, false, false, 0, 0, logits),
-                     PCVR_EINVAL);
+    assert_int_equal(
+        pcvr_runner_step(r, &f.batch, toy_loss, &f, false, false, 0, 0, logits),
+        PCVR_EINVAL);
     f.values[9 * TOY_L] = 1;
-    assert_int_equal(pcvr_runner_step(r, &f.batch, toy_loss, &f, false, false, 0, 0, logits),
-                     PCVR_OK);
+    assert_int_equal(
+        pcvr_runner_step(r, &f.batch, toy_loss, &f, false, false, 0, 0, logits), PCVR_OK);
     pcvr_runner_free(r);
 }
 
@@ -382,7 +400,8 @@ leaky_gather(const pcvr_ctx *c)
     int rc = toy_gather(c);
     for (int64_t k = 0; k < c->count; k++) {
         ToyInput *in = (ToyInput *)c->inputs + k;
-        in->dense[0] += (float)c->batch->domains[0].values[(c->first + k) * TOY_L + TOY_L - 1];
+        in->dense[0] +=
+            (float)c->batch->domains[0].values[(c->first + k) * TOY_L + TOY_L - 1];
     }
     return rc;
 }
@@ -408,7 +427,8 @@ poison_shows_leaks(void **state)
     }
 }
 
-// The product of two subnormal-making factors is zero inside a module, and the caller's mode stays.
+// The product of two subnormal-making factors is zero inside a module, and the caller's
+// mode stays.
 static void
 tiny_forward(const pcvr_ctx *c)
 {
@@ -431,8 +451,9 @@ subnormals_are_zero(void **state)
     fixture_fill(&f, 40);
     unsigned mode = _mm_getcsr();
     for (int threads = 1; threads <= 4; threads *= 2) {
-        assert_int_equal(pcvr_runner_new(&m, 40, &(pcvr_options){.threads = threads}, &r, err,
-                                         sizeof err), PCVR_OK);
+        assert_int_equal(pcvr_runner_new(&m, 40, &(pcvr_options){.threads = threads}, &r,
+                                         err, sizeof err),
+                         PCVR_OK);
         memset(logits, 0xff, sizeof logits);
         assert_int_equal(pcvr_runner_forward(r, &f.batch, logits, NULL), PCVR_OK);
         for (int s = 0; s < 40; s++)

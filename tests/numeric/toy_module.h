@@ -50,7 +50,8 @@ toy_gather(const pcvr_ctx *c)
 static float
 toy_logit(const pcvr_ctx *c, const ToyInput *in, float *h)
 {
-    const float *w = c->params[0], *v = c->params[1], *b = c->params[2], *e = c->params[3];
+    const float *w = c->params[0], *v = c->params[1], *b = c->params[2],
+                *e = c->params[3];
     float *sum = (float *)c->scratch, z = 0.0f;
     memset(sum, 0, 128);
     for (int j = 0; j < in->n; j++)
@@ -117,7 +118,10 @@ static const pcvr_param toy_params[] = {
     {.name = "w", .rank = 1, .shape = {TOY_D}, .size = TOY_D},
     {.name = "v", .rank = 1, .shape = {TOY_U}, .size = TOY_U},
     {.name = "b", .rank = 1, .shape = {1}, .size = 1},
-    {.name = "table", .rank = 2, .shape = {TOY_V, TOY_D}, .size = TOY_V * TOY_D,
+    {.name = "table",
+     .rank = 2,
+     .shape = {TOY_V, TOY_D},
+     .size = TOY_V * TOY_D,
      .flags = PCVR_PARAM_TABLE | PCVR_PARAM_PADDING},
     {.name = "unused", .rank = 1, .shape = {20}, .size = 20, .flags = PCVR_PARAM_UNUSED},
 };
@@ -130,7 +134,10 @@ static const pcvr_use toy_uses[] = {
 static const pcvr_store_info toy_stores[] = {{.param = 3, .ids_per_sample = TOY_L}};
 static const pcvr_region toy_regions[] = {{.name = "all", .flops = 40, .kept_bytes = 64}};
 static const pcvr_domain_info toy_domains[] = {
-    {.name = "seq", .features = 1, .length = TOY_L, .reads = PCVR_READ_EVENTS | PCVR_READ_LENGTHS},
+    {.name = "seq",
+     .features = 1,
+     .length = TOY_L,
+     .reads = PCVR_READ_EVENTS | PCVR_READ_LENGTHS},
 };
 
 static const pcvr_module toy_module = {
@@ -149,7 +156,9 @@ static const pcvr_module toy_module = {
     .uses = toy_uses,
     .stores = toy_stores,
     .regions = toy_regions,
-    .layout = {.user_dense = TOY_U, .reads = PCVR_READ_USER_DENSE, .n_domains = 1,
+    .layout = {.user_dense = TOY_U,
+               .reads = PCVR_READ_USER_DENSE,
+               .n_domains = 1,
                .domains = toy_domains},
     .acc_floats = 64,
     .input_bytes = sizeof(ToyInput),
