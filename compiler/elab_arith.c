@@ -170,9 +170,12 @@ value_matmul(Elab *e, Value a, Value b, Place p)
                      node_text(e, x), node_text(e, y));
     int64_t inner_x = sx.dim[sx.rank - 1],
             inner_y = sy.dim[sy.rank > 1 ? sy.rank - 2 : 0];
-    if (inner_x != inner_y)
-        return fault(e, p, "'@' needs equal inner sizes, found %s and %s",
-                     node_text(e, x), node_text(e, y));
+    if (inner_x != inner_y) {
+        fault(e, p, "'@' needs equal inner sizes, found %s and %s", node_text(e, x),
+              node_text(e, y));
+        note_operands(e, (Node *[2]){x, y}, 2);
+        return poison;
+    }
     if (sx.rank == 1)
         x = reshape_to(e, x, (Shape){.rank = 2, .dim = {1, inner_x}}, p);
     if (sy.rank == 1)

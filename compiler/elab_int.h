@@ -199,6 +199,8 @@ Node *slice_of(Elab *e, Node *x, int axis, int64_t start, int64_t count, Place p
 Node *drop_axis(Elab *e, Node *x, int axis, Place p); // of extent 1
 Node *expand_to(Elab *e, Node *x, Shape s, Place p);
 const char *node_text(Elab *e, const Node *x); // "f32[3, 4]"
+// Notes where operands that have a name come from, after an error about their shapes.
+void note_operands(Elab *e, Node *const *in, int n);
 
 // ---- arguments of built-in functions ----------------------------------------------
 Node *arg_node(Elab *e, const Args *a, int k);

@@ -33,6 +33,19 @@ size_allowed(Shape s)
     return true;
 }
 
+void
+note_operands(Elab *e, Node *const *in, int n)
+{
+    for (int k = 0; k < n && k < 3; k++) {
+        bool param = in[k]->op == OP_PARAM;
+        const Param *p = param ? &e->g->params[in[k]->a.index] : NULL;
+        const char *name = param ? p->name : in[k]->name;
+        if (name)
+            diag_note(e->diag, param ? p->place : in[k]->place, "'%s' is %s here", name,
+                      node_text(e, in[k]));
+    }
+}
+
 Node *
 elab_emit(Elab *e, Op op, Node *const *in, int n, Attr a, Place p)
 {
@@ -45,8 +58,10 @@ elab_emit(Elab *e, Op op, Node *const *in, int n, Attr a, Place p)
     Node *x = graph_add(e->g, op, in, n, a, p);
     if (!x) {
         e->faults++;
-        if (e->diag->errors > before)
+        if (e->diag->errors > before) {
+            note_operands(e, in, n);
             note_frames(e);
+        }
         if (e->diag->errors >= MAX_FAULTS || e->faults >= MAX_FAULTS * 100)
             e->stop = true;
         return NULL;
