@@ -310,10 +310,12 @@ emit_regions(Emit *e, Text *out)
     ADD("};\n\n");
 }
 
-static const char *
-value_name(Mem *mem, const Diag *d, const Node *n)
+const char *
+kept_name(const Tiles *t, const Buf *b)
 {
-    Arena *a = &mem->scratch;
+    Arena *a = &t->mem->perm;
+    const Diag *d = t->g->diag;
+    const Node *n = b->node;
     const char *what = n->name ? n->name : op_info[n->op].name;
     if (!d || n->place.file == 0 || n->place.file >= (uint32_t)d->sources.n)
         return what;
@@ -336,7 +338,7 @@ emit_kept(Emit *e, Text *out)
             continue;
         count++;
         ADD("    {%d, %s, %lld},\n", b->region,
-            text_quoted(&e->mem->scratch, value_name(e->mem, t->g->diag, b->node)),
+            text_quoted(&e->mem->scratch, kept_name(t, b)),
             (long long)b->size * width[b->type]);
     }
     ADD("%s};\n\n", count ? "" : "    {0},\n");

@@ -16,61 +16,10 @@
 
 // ---- memory -------------------------------------------------------------------------
 
-static uint32_t
-param_flags(const Param *p)
-{
-    return (p->table ? PCVR_PARAM_TABLE : 0u) | (p->padding ? PCVR_PARAM_PADDING : 0u);
-}
-
-// The sizes of a module, as far as planning reads them.
-static pcvr_module
-module_sizes(const Tiles *t, const Schema *s)
-{
-    Arena *a = &t->mem->scratch;
-    pcvr_param *params = arena_array(a, pcvr_param, t->g->n_params + 1);
-    pcvr_store_info *stores = arena_array(a, pcvr_store_info, t->stores.n + 1);
-    pcvr_domain_info *domains = arena_array(a, pcvr_domain_info, s->n_domains + 1);
-    for (int i = 0; i < t->g->n_params; i++) {
-        const Param *p = &t->g->params[i];
-        params[i] = (pcvr_param){.name = p->name,
-                                 .rank = p->shape.rank,
-                                 .size = shape_size(p->shape),
-                                 .flags = param_flags(p)};
-        for (int k = 0; k < p->shape.rank && k < 4; k++)
-            params[i].shape[k] = p->shape.dim[k];
-    }
-    for (int i = 0; i < t->stores.n; i++)
-        stores[i] =
-            (pcvr_store_info){t->stores.v[i].param, t->stores.v[i].ids_per_sample};
-    for (int i = 0; i < s->n_domains; i++)
-        domains[i] = (pcvr_domain_info){.name = s->domains[i].name,
-                                        .features = s->domains[i].n_sides,
-                                        .length = s->domains[i].max_len};
-    return (pcvr_module){
-        .actions = (int32_t)shape_size(t->g->logits->shape),
-        .default_chunk = t->chunk,
-        .n_params = t->g->n_params,
-        .n_stores = t->stores.n,
-        .params = params,
-        .stores = stores,
-        .layout = {.user_ints = s->user_int.width,
-                   .user_dense = s->user_dense.width,
-                   .item_ints = s->item_int.width,
-                   .item_dense = s->item_dense.width,
-                   .n_domains = s->n_domains,
-                   .domains = domains},
-        .acc_floats = t->acc_floats,
-        .packed_floats = t->packed_floats,
-        .input_bytes = t->input_bytes,
-        .kept_bytes = t->kept_bytes,
-        .scratch_bytes = t->scratch_bytes,
-    };
-}
-
 static json_t *
 plan_json(const Tiles *t, const ReportOptions *o)
 {
-    pcvr_module m = module_sizes(t, o->schema);
+    pcvr_module m = tiles_module(t, o->schema, o->name);
     pcvr_plan p;
     if (pcvr_plan_bytes(&m, o->batch, &(pcvr_options){.threads = 1}, &p) != PCVR_OK)
         return json_null();

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "pcvr.h"
 #include "tile.h"
 
 typedef struct ReportOptions {
@@ -18,5 +19,7 @@ typedef struct ReportOptions {
 json_t *report_json(Tiles *t, const ReportOptions *o);
 // The same for a reader, in mem->perm.
 const char *report_text(Mem *mem, const json_t *report);
+// The sizes, regions and kept values of the module that emit_c would write; no functions. Lives in mem->perm.
+pcvr_module tiles_module(const Tiles *t, const struct Schema *schema, const char *name);
 
 #endif

@@ -264,6 +264,8 @@ typedef struct EmitOptions {
 
 // "pcvr_onetrans": what the module exports, without the instruction set.
 const char *module_symbol(Mem *mem, const char *name);
+// What a kept buffer holds, for reports: "x (onetrans.pcvr:114)".
+const char *kept_name(const Tiles *t, const Buf *b);
 // The C text of a module, in mem->perm.
 char *emit_c(Tiles *t, const EmitOptions *o);
 

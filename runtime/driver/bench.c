@@ -1,5 +1,4 @@
-// bench.c - what bench and plan share: flags, and a model compiled for one checkpoint
-// choice.
+// bench.c - what bench and plan share: flags, and a model compiled for one checkpoint choice.
 
 #include "bench.h"
 
@@ -146,20 +145,27 @@ schema_take(const BenchFlags *f, const ModelIn *m, Schema **schema)
 }
 
 int
+bench_passes(const BenchFlags *f, const char *choice, ModelIn *m, Schema **schema)
+{
+    *schema = NULL;
+    int status = model_open(m, f->model);
+    if (status == 0)
+        status = configure(f, m);
+    if (status == 0)
+        status = schema_take(f, m, schema);
+    if (status == 0)
+        status = model_elaborate(m, *schema);
+    if (status == 0)
+        status = model_passes(m, choice, true);
+    return status;
+}
+
+int
 bench_compile(const BenchFlags *f, const char *choice, const pcvr_module **out,
               Schema **schema)
 {
     ModelIn m;
-    *schema = NULL;
-    int status = model_open(&m, f->model);
-    if (status == 0)
-        status = configure(f, &m);
-    if (status == 0)
-        status = schema_take(f, &m, schema);
-    if (status == 0)
-        status = model_elaborate(&m, *schema);
-    if (status == 0)
-        status = model_passes(&m, choice, true);
+    int status = bench_passes(f, choice, &m, schema);
     if (status == 0)
         status = model_build(&m, *schema, out);
     model_close(&m);

@@ -1,5 +1,4 @@
-// bench.h - what bench and plan share: flags, and a model compiled for one checkpoint
-// choice.
+// bench.h - what bench and plan share: flags, and a model compiled for one checkpoint choice.
 
 #ifndef PCVR_DRIVER_BENCH_H
 #define PCVR_DRIVER_BENCH_H
@@ -26,8 +25,10 @@ bool bench_flags(BenchFlags *f, int argc, char **argv, PcvrError *err);
 void bench_flags_free(BenchFlags *f);
 extern const char bench_flags_help[];
 
-// Reads the schema with lengths and capped vocabularies and compiles the model for a
-// choice. Prints errors; the exit status. The caller frees the schema.
+// Model, configuration, schema and graph up to the passes; model_close in any case. An exit status.
+int bench_passes(const BenchFlags *f, const char *choice, ModelIn *m, Schema **schema);
+// Reads the schema with lengths and capped vocabularies and compiles the model for a choice. Prints errors;
+// the exit status. The caller frees the schema.
 int bench_compile(const BenchFlags *f, const char *choice, const pcvr_module **out,
                   Schema **schema);
 

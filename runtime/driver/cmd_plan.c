@@ -1,4 +1,4 @@
-// cmd_plan.c - pcvr plan: the bytes of a step, and every kept value, without running one.
+// cmd_plan.c - pcvr plan: the bytes of a step, and every kept value, without compiling or running one.
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,6 +6,7 @@
 
 #include "bench.h"
 #include "commands.h"
+#include "report.h"
 
 static void
 plan_json(const BenchFlags *f, const pcvr_module *m, const pcvr_plan *p)
@@ -52,29 +53,34 @@ cmd_plan(int argc, char **argv)
 {
     BenchFlags f;
     PcvrError err = {""};
-    const pcvr_module *m;
+    pcvr_module module;
+    ModelIn in;
     Schema *schema = NULL;
     pcvr_plan p;
     if (argc > 0 && strcmp(argv[0], "--help") == 0) {
         printf("usage: pcvr plan --model M --schema S [flags]\n\n%s", bench_flags_help);
         return 0;
     }
-    int status = 2;
-    if (!bench_flags(&f, argc, argv, &err))
+    if (!bench_flags(&f, argc, argv, &err)) {
         fprintf(stderr, "pcvr plan: error: %s\n", err.text);
-    else
-        status = bench_compile(&f, f.checkpoint, &m, &schema);
-    if (status == 0 && pcvr_plan_bytes(m, f.batch, &f.o, &p) != PCVR_OK) {
+        bench_flags_free(&f);
+        return 2;
+    }
+    int status = bench_passes(&f, f.checkpoint, &in, &schema);
+    if (status == 0)
+        module = tiles_module(compile_tiles(&in.c), schema, in.c.name);
+    if (status == 0 && pcvr_plan_bytes(&module, f.batch, &f.o, &p) != PCVR_OK) {
         fprintf(stderr,
                 "pcvr plan: error: batch, lanes, threads or chunk out of range\n");
         status = 2;
     } else if (status == 0) {
         idle_note(f.threads, &p);
         if (f.json)
-            plan_json(&f, m, &p);
+            plan_json(&f, &module, &p);
         else
-            plan_text(&f, m, &p);
+            plan_text(&f, &module, &p);
     }
+    model_close(&in);
     schema_free(schema);
     bench_flags_free(&f);
     return status;
