@@ -178,8 +178,9 @@ run_score(Run *r, pcvr_runner *runner, int first, int end, int64_t batch_size,
     bool ok = true;
     while (ok && (rc = data_stream_next(s, &b, &e)) != 0)
         ok = rc > 0 ? scores_add(out, runner, b, err) : pcvr_fail(err, "%s", e.text);
-    if (ok)
+    if (ok && !r->scored)
         run_oov(r, s);
+    r->scored = r->scored || ok;
     data_stream_close(s);
     return ok;
 }

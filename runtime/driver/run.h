@@ -31,7 +31,8 @@ typedef struct Run {
     Data *data;
     const pcvr_module *module;
     pcvr_options options;
-    FILE *say; // progress: stdout, or stderr with --json
+    bool scored; // once: later scorings of the same rows repeat no warnings
+    FILE *say;   // progress: stdout, or stderr with --json
 } Run;
 
 void run_free(Run *r);
