@@ -10,24 +10,47 @@ pcvr_adamw_defaults(void)
     return (PcvrAdamW){.beta1 = 0.9, .beta2 = 0.98, .eps = 1e-8, .weight_decay = 0.01};
 }
 
+// What one step needs besides the moments, rounded once.
+typedef struct Step {
+    float keep, rise, b2, c2, step, root, eps, scale;
+} Step;
+
+enum { BLOCK = 16 };
+
+static inline void
+adamw_elements(const Step *s, float *restrict p, const float *restrict g,
+               float *restrict m, float *restrict v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float gi = g[i] * s->scale;
+        float mi = m[i] + (gi - m[i]) * s->rise;
+        float vi = v[i] * s->b2 + s->c2 * gi * gi;
+        m[i] = mi;
+        v[i] = vi;
+        p[i] = p[i] * s->keep - s->step * (mi / (sqrtf(vi) / s->root + s->eps));
+    }
+}
+
+// Whole blocks have a length the compiler knows, so it makes vectors of them.
 void
 pcvr_adamw_step(const PcvrAdamW *h, float *restrict p, const float *restrict g,
                 float *restrict m, float *restrict v, size_t n, double lr, int64_t t,
                 float scale)
 {
-    float keep = (float)(1.0 - lr * h->weight_decay);
-    float rise = (float)(1.0 - h->beta1), b2 = (float)h->beta2,
-          c2 = (float)(1.0 - h->beta2);
-    float step = (float)(lr / (1.0 - pow(h->beta1, (double)t)));
-    float root = (float)sqrt(1.0 - pow(h->beta2, (double)t)), eps = (float)h->eps;
-    for (size_t i = 0; i < n; i++) {
-        float gi = g[i] * scale;
-        float mi = m[i] + (gi - m[i]) * rise;
-        float vi = v[i] * b2 + c2 * gi * gi;
-        m[i] = mi;
-        v[i] = vi;
-        p[i] = p[i] * keep - step * (mi / (sqrtf(vi) / root + eps));
-    }
+    const Step s = {
+        .keep = (float)(1.0 - lr * h->weight_decay),
+        .rise = (float)(1.0 - h->beta1),
+        .b2 = (float)h->beta2,
+        .c2 = (float)(1.0 - h->beta2),
+        .step = (float)(lr / (1.0 - pow(h->beta1, (double)t))),
+        .root = (float)sqrt(1.0 - pow(h->beta2, (double)t)),
+        .eps = (float)h->eps,
+        .scale = scale,
+    };
+    size_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK)
+        adamw_elements(&s, p + i, g + i, m + i, v + i, BLOCK);
+    adamw_elements(&s, p + i, g + i, m + i, v + i, n - i);
 }
 
 static bool
