@@ -209,13 +209,20 @@ k_unique_last(int F, int L, const int64_t *events, ptrdiff_t ldf, ptrdiff_t ldl,
 
 // ---- tables ------------------------------------------------------------------------------
 
-// y[R, C] = table[ids[r]]
+enum { K_EMBED_AHEAD = 8, K_LINE_FLOATS = 16 };
+
+// y[R, C] = table[ids[r]]; rows are fetched a few ahead, for tables lie far from the core.
 static inline void
 k_embed(int R, int C, int64_t V, const float *table, const int64_t *ids, ptrdiff_t step,
         float *y, ptrdiff_t ldy)
 {
-    for (int r = 0; r < R; r++)
+    for (int r = 0; r < R; r++) {
+        const int ahead = k_min(r + K_EMBED_AHEAD, R - 1);
+        const float *next = table + k_clamp(ids[ahead * step], V) * C;
+        for (int c = 0; c < C; c += K_LINE_FLOATS)
+            __builtin_prefetch(next + c);
         k_copy(1, C, table + k_clamp(ids[r * step], V) * C, 0, y + r * ldy, 0);
+    }
 }
 
 // 1 / (how many of n ids are not 0 after clamping), 0 if none is.
