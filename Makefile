@@ -4,6 +4,9 @@
 # make deps     missing Debian packages, the pinned pyarrow wheel; PYARROW=DIR takes another
 # make test     every test; T=pattern picks some, SAN=1 builds with the address and undefined
 #               behaviour sanitizers, SAN=thread with the thread sanitizer
+# make demo     synthetic data, and a model trained on it: MODEL=onetrans or another of models/
+# make install  under PREFIX (/usr/local), below DESTDIR; make uninstall takes it away again
+# make bless    records anew what the compiler writes for tests/golden/emitted
 # make bench-kernels  rates of the CPU kernels
 # make fuzz     libFuzzer over every parser of outside input, FUZZ_S seconds each (needs clang)
 # make format   clang-format over the hand-written sources
@@ -27,7 +30,7 @@ INC := -Icompiler -Iruntime -Iruntime/kernels -Iruntime/data -Iruntime/driver -I
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE $(OPT) $(NUM) $(WARN) $(SANFLAGS) $(INC) $(CFLAGS)
 LIBS := -ljansson -lm -ldl -lpthread
 
-.PHONY: all test fuzz format clean deps bench-kernels
+.PHONY: all test demo bless install uninstall fuzz format clean deps bench-kernels
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -65,7 +68,7 @@ $(PARQUET): runtime/data/parquet_shim.cc runtime/data/parquet_shim.h $(DEPS)
 	$(CXX) -std=c++20 -O2 -g -Wall -Wextra -fPIC -shared -fvisibility=hidden \
 	    -isystem build/pyarrow/pyarrow/include -o $@ $< \
 	    build/pyarrow/pyarrow/libparquet.so.* build/pyarrow/pyarrow/libarrow.so.* \
-	    -Wl,-rpath,'$$ORIGIN/pyarrow/pyarrow' -Wl,--no-undefined
+	    -Wl,-rpath,'$$ORIGIN:$$ORIGIN/pyarrow/pyarrow' -Wl,--no-undefined
 
 $(BUILD)/lexer.c: compiler/lexer.re
 	@mkdir -p $(@D)
@@ -132,6 +135,33 @@ $(BUILD)/bench/kernels.%: $(BUILD)/tests/bench/bench_kernels.%.o
 
 test: all $(TEST_BIN)
 	@BUILD=$(BUILD) T='$(T)' PCVR_CFLAGS='$(SANFLAGS) $(PCVR_CFLAGS)' tests/run
+
+MODEL ?= onetrans
+demo: all
+	@BUILD=$(BUILD) tests/driver/demo $(MODEL)
+
+bless: all
+	@BUILD=$(BUILD) BLESS=1 tests/passes/test_golden.sh
+
+# Programs find the rest by their own place, so the tree may be moved as a whole.
+PREFIX ?= /usr/local
+ROOT := $(DESTDIR)$(PREFIX)
+INSTALL ?= install
+INSTALLED := bin/pcvrc bin/pcvr lib/libpcvr.a lib/pcvr include/pcvr share/pcvrc
+ARROW_LIBS = $(wildcard build/pyarrow/pyarrow/libarrow.so.* build/pyarrow/pyarrow/libparquet.so.*)
+install: all
+	$(INSTALL) -d $(addprefix '$(ROOT)'/,bin lib/pcvr include/pcvr/kernels share/pcvrc/models/lib share/pcvrc/doc)
+	$(INSTALL) -m 755 $(BUILD)/pcvrc $(BUILD)/pcvr '$(ROOT)'/bin
+	$(INSTALL) -m 644 $(BUILD)/libpcvr.a '$(ROOT)'/lib
+	$(INSTALL) -m 755 $(PARQUET) $(ARROW_LIBS) '$(ROOT)'/lib/pcvr
+	$(INSTALL) -m 644 runtime/pcvr.h '$(ROOT)'/include/pcvr
+	$(INSTALL) -m 644 $(wildcard runtime/kernels/*.h) '$(ROOT)'/include/pcvr/kernels
+	$(INSTALL) -m 644 $(wildcard models/*.pcvr) models/official.json models/pcvrc.mk '$(ROOT)'/share/pcvrc/models
+	$(INSTALL) -m 644 $(wildcard models/lib/*.pcvr) '$(ROOT)'/share/pcvrc/models/lib
+	$(INSTALL) -m 644 LICENSE compiler/LANGUAGE.md '$(ROOT)'/share/pcvrc/doc
+
+uninstall:
+	rm -rf $(addprefix '$(ROOT)'/,$(INSTALLED))
 
 FUZZ_S ?= 20
 fuzz: all

@@ -6,15 +6,18 @@
 #   include $(shell pcvrc --mk)
 #
 #   program: main.o $(PCVRC_MODULES)          objects, one for each model and instruction set
+#   	$(CC) -o $@ $^ $(PCVRC_LIBS)           with the runtime
 #
 # A model is compiled again when it, a file it imports or its schema has changed.
 
-PCVRC ?= pcvrc
 PCVRC_BUILD ?= build
 PCVRC_MODELS ?= $(wildcard *.pcvr)
 PCVRC_ISAS ?= scalar avx2 avx512
 PCVRC_HOME := $(dir $(lastword $(MAKEFILE_LIST)))
+PCVRC ?= $(firstword $(wildcard $(PCVRC_HOME)../../../bin/pcvrc $(PCVRC_HOME)../build/pcvrc) pcvrc)
 PCVRC_HEADERS ?= $(firstword $(wildcard $(PCVRC_HOME)../../../include/pcvr $(PCVRC_HOME)../runtime))
+PCVRC_RUNTIME ?= $(firstword $(wildcard $(PCVRC_HOME)../../../lib/libpcvr.a $(PCVRC_HOME)../build/libpcvr.a))
+PCVRC_LIBS = $(PCVRC_RUNTIME) -ljansson -lm -ldl -lpthread
 PCVRC_CFLAGS ?= -O2 -g
 PCVRC_C := $(CC) -std=c11 -D_GNU_SOURCE $(PCVRC_CFLAGS) -ffp-contract=off -fno-math-errno \
            -I$(PCVRC_HEADERS) -I$(PCVRC_HEADERS)/kernels

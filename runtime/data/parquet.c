@@ -51,11 +51,13 @@ parquet_load(const char *path, DataError *e)
     const char *named = path ? path : getenv("PCVR_PARQUET");
     if (named && named[0])
         return load(named, e);
-    char dir[PATH_MAX], candidate[PATH_MAX + sizeof LIBRARY + 1];
+    // Beside the program or one above it; as installed, in lib/pcvr beside bin.
+    static const char *const places[] = {"", "lib/pcvr/"};
+    char dir[PATH_MAX], candidate[PATH_MAX + sizeof LIBRARY + 16];
     ssize_t n = readlink("/proc/self/exe", dir, sizeof dir - 1);
     dir[n > 0 ? n : 0] = '\0';
-    for (int level = 0; level < 2 && go_up(dir); level++) {
-        snprintf(candidate, sizeof candidate, "%s/%s", dir, LIBRARY);
+    for (int k = 0; k < 4 && (k % 2 || go_up(dir)); k++) {
+        snprintf(candidate, sizeof candidate, "%s/%s%s", dir, places[k % 2], LIBRARY);
         if (access(candidate, R_OK) == 0)
             return load(candidate, e);
     }

@@ -21,8 +21,20 @@ is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+// The installed model of that name, or NULL.
+static char *
+installed_path(const char *name, size_t n)
+{
+    Mem mem;
+    mem_init(&mem);
+    const char *path = models_file(&mem, arena_printf(&mem.perm, "%.*s.pcvr", (int)n, name));
+    char *copy = path ? strdup(path) : NULL;
+    mem_free(&mem);
+    return copy;
+}
+
 // "x.pcvr" as it is; a directory: model.pcvr in it; "experiments/onetrans" or "onetrans":
-// models/onetrans.pcvr where that exists.
+// models/onetrans.pcvr where that exists, else the installed onetrans.pcvr.
 static char *
 model_path(const char *given)
 {
@@ -42,9 +54,11 @@ model_path(const char *given)
         sprintf(path, "%.*s.pcvr", (int)n, given);
     if (!is_file(path))
         sprintf(path, "models/%.*s.pcvr", (int)(n - start), given + start);
-    if (!is_file(path))
-        sprintf(path, "%s", given);
-    return path;
+    if (!is_file(path)) {
+        free(path);
+        path = installed_path(given + start, n - start);
+    }
+    return path ? path : strdup(given);
 }
 
 // "models/onetrans.pcvr": onetrans; "mine/model.pcvr": mine.
