@@ -240,12 +240,25 @@ emit_pass(Emit *e, Text *out, const char *name, Timeline line)
     ADD("    }\n}\n\n");
 }
 
+// Inputs of a chunk; a model that reads nothing of a sample has none.
+static void
+emit_gather(Emit *e, Text *out)
+{
+    ADD("static int\ngather_inputs(const pcvr_ctx *x)\n{\n    (void)x;\n");
+    for (int i = 0; i < e->t->regions.n; i++) {
+        const Region *r = e->t->regions.v[i];
+        if (r->line == TL_GATHER && r->stmts.n > 0)
+            ADD("    for (int64_t s = 0; s < x->count; s++)\n        %s(x, s, 0);\n",
+                phase_name(e, r, r->stmts.v[0]->phase));
+    }
+    ADD("    return PCVR_OK;\n}\n\n");
+}
+
 static void
 emit_functions(Emit *e, Text *out)
 {
     emit_prepare(e, out);
-    ADD("static int\ngather_inputs(const pcvr_ctx *x)\n{\n"
-        "    for (int64_t s = 0; s < x->count; s++)\n        inputs_1(x, s, 0);\n    return PCVR_OK;\n}\n\n");
+    emit_gather(e, out);
     ADD("// One region of a group of samples, timed where the caller has a clock.\n"
         "static inline void\nrun(const pcvr_ctx *x, int64_t s, int count, int region,\n"
         "    void (*f)(const pcvr_ctx *, int64_t, int))\n{\n"

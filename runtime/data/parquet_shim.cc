@@ -2,7 +2,8 @@
 // pyarrow wheel.
 //
 // Everything is behind one table of functions. Arrow's own allocator is not used: with
-// the system memory pool sanitizers see every block.
+// the system memory pool sanitizers see every block. Arrow's libraries are found beside
+// this one, or in the unpacked wheel.
 
 #include "parquet_shim.h"
 
