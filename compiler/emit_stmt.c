@@ -2,8 +2,6 @@
 
 #include "emit.h"
 
-#include <math.h>
-
 // Distance between rows of a matrix.
 static int64_t
 ld(const View *v)
@@ -109,29 +107,19 @@ emit_batch(Emit *e, const Stmt *s)
 // ---- rows --------------------------------------------------------------------------------------
 
 static void
-check_epsilon(const Node *n)
-{
-    double want = n->a.keep ? 1e-5 : 1e-6;
-    if (fabs(n->a.p - want) > 1e-12)
-        die("a norm with epsilon %g has no kernel", n->a.p);
-}
-
-static void
 emit_normalize(Emit *e, const Stmt *s)
 {
-    check_epsilon(s->node);
     const View *x = &s->in[0], *y = &s->out[0];
-    put(e, "k_%s_norm(%D, %D, %p, %D, %p, %D, NULL);\n", s->node->a.keep ? "layer" : "rms", rows(x),
-        cols(x), x, ld(x), y, ld(y));
+    put(e, "k_normalize(%D, %D, %d, %f, %p, %D, %p, %D);\n", rows(x), cols(x),
+        (int)s->node->a.keep, s->node->a.p, x, ld(x), y, ld(y));
 }
 
 static void
 emit_normalize_back(Emit *e, const Stmt *s)
 {
-    check_epsilon(s->node);
     const View *x = &s->in[0], *dy = &s->in[1], *dx = &s->out[0];
-    put(e, "k_norm_back(%D, %D, %d, %p, %D, %p, %D, %p, %D, %p, %p);\n", rows(x), cols(x),
-        (int)s->node->a.keep, x, ld(x), dy, ld(dy), dx, ld(dx), &s->out[1], &s->out[2]);
+    put(e, "k_normalize_back(%D, %D, %d, %f, %p, %D, %p, %D, %p, %D);\n", rows(x), cols(x),
+        (int)s->node->a.keep, s->node->a.p, x, ld(x), dy, ld(dy), dx, ld(dx));
 }
 
 static void

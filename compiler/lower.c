@@ -212,26 +212,6 @@ lower_softmax(Tiles *t, Node *n)
     lower_copy(t, view_permute(back, order), node_place(t, n), n);
 }
 
-// The adjoint of a norm needs the normalised rows and their scale again.
-static void
-lower_normalize_back(Tiles *t, Node *n)
-{
-    if (shape_size(n->shape) == 0)
-        return;
-    View x = node_matrix(t, n->in[0]), dy = node_matrix(t, n->in[1]);
-    Shape flat = matrix_shape(n->shape), rows = {.rank = 1, .dim = {flat.dim[0]}};
-    View y = temp_new(t, DT_F32, flat, n), scale = temp_new(t, DT_F32, rows, n);
-    View out = out_begin(t, n, flat);
-    Stmt *s = stmt_new(t, ST_NORMALIZE_BACK, n, 2);
-    s->in[0] = x;
-    s->in[1] = dy;
-    s->n_out = 3;
-    s->out[0] = out;
-    s->out[1] = y;
-    s->out[2] = scale;
-    out_end(t, n, out);
-}
-
 // Cosines and sines of the positions, in the input record where the positions are inputs.
 static void
 lower_rope(Tiles *t, Node *n)
@@ -442,7 +422,7 @@ lower_node(Tiles *t, Node *n)
         lower_rows(t, ST_NORMALIZE, n);
         break;
     case OP_NORMALIZE_BACK:
-        lower_normalize_back(t, n);
+        lower_rows(t, ST_NORMALIZE_BACK, n);
         break;
     case OP_SOFTMAX:
         lower_softmax(t, n);

@@ -291,26 +291,65 @@ k_store_bags(int R, int n, int C, int64_t V, const float *dy, ptrdiff_t ld, cons
 
 // ---- rows --------------------------------------------------------------------------------
 
-// The adjoint of a norm from its operand: the normalised rows y[R, C] and their scale are made again. A row
-// whose adjoint is all zero gives zeros, whatever its operand.
-static inline void
-k_norm_back(int R, int C, int layer, const float *x, ptrdiff_t ldx, const float *dy,
-            ptrdiff_t lddy, float *dx, ptrdiff_t lddx, float *y, float *scale)
+// The mean of a row (0 for rms) and 1 / sqrt(variance about it + eps), in two passes.
+static inline float
+k_row_scale(int C, int layer, float eps, const float *x, float *mean)
 {
-    if (layer)
-        k_layer_norm(R, C, x, ldx, y, C, scale);
-    else
-        k_rms_norm(R, C, x, ldx, y, C, scale);
-    if (layer)
-        k_layer_norm_back(R, C, y, C, scale, dy, lddy, dx, lddx, 0);
-    else
-        k_rms_norm_back(R, C, y, C, scale, dy, lddy, dx, lddx, 0);
+    *mean = layer ? k_sum(C, x) / (float)C : 0.0f;
+    const v_f32 m = v_set1(*mean);
+    v_f32 s = v_zero();
+    K_EACH(c, lanes, C, {
+        const v_f32 d = v_sub(v_load_n(x + c, lanes), m);
+        s = v_fma(d, v_blend(vm_first(lanes), d, v_zero()), s);
+    });
+    return 1.0f / sqrtf(v_hsum(s) / (float)C + eps);
+}
+
+// y[R, C] = (x - m) / sqrt(v + eps) a row; m its mean (layer) or 0 (rms), v the mean of (x - m)^2.
+K_FN void
+k_normalize(int R, int C, int layer, float eps, const float *x, ptrdiff_t ldx, float *y,
+            ptrdiff_t ldy)
+{
     for (int r = 0; r < R; r++) {
-        v_f32 top = v_zero();
-        const float *row = dy + r * lddy;
-        K_EACH(c, lanes, C, top = v_max(v_abs(v_load_n(row + c, lanes)), top););
-        if (v_hmax(top) == 0.0f)
-            k_fill(1, C, 0.0f, dx + r * lddx, 0);
+        float mean;
+        const v_f32 inv = v_set1(k_row_scale(C, layer, eps, x + r * ldx, &mean));
+        const v_f32 m = v_set1(mean);
+        K_EACH(c, lanes, C, {
+            const v_f32 d = v_sub(v_load_n(x + r * ldx + c, lanes), m);
+            v_store_n(y + r * ldy + c, lanes, v_mul(d, inv));
+        });
+    }
+}
+
+// Its adjoint from its operand: with y made again, dx = (dy - mean(dy) [layer] - y mean(dy y)) / sqrt(v + eps).
+// A row whose adjoint is all zero gives zeros, whatever its operand.
+K_FN void
+k_normalize_back(int R, int C, int layer, float eps, const float *x, ptrdiff_t ldx,
+                 const float *dy, ptrdiff_t lddy, float *dx, ptrdiff_t lddx)
+{
+    for (int r = 0; r < R; r++) {
+        const float *xr = x + r * ldx, *gr = dy + r * lddy;
+        float *dr = dx + r * lddx, mean;
+        const v_f32 inv = v_set1(k_row_scale(C, layer, eps, xr, &mean)), m = v_set1(mean);
+        v_f32 sum = v_zero(), dot = v_zero(), top = v_zero();
+        K_EACH(c, lanes, C, {
+            const v_f32 g = v_load_n(gr + c, lanes);
+            const v_f32 y = v_mul(v_sub(v_load_n(xr + c, lanes), m), inv);
+            sum = v_add(sum, g);
+            dot = v_fma(g, v_blend(vm_first(lanes), y, v_zero()), dot);
+            top = v_max(v_abs(g), top);
+        });
+        if (v_hmax(top) == 0.0f) {
+            k_fill(1, C, 0.0f, dr, 0);
+            continue;
+        }
+        const v_f32 m0 = v_set1(layer ? v_hsum(sum) / (float)C : 0.0f);
+        const v_f32 m1 = v_set1(v_hsum(dot) / (float)C);
+        K_EACH(c, lanes, C, {
+            const v_f32 y = v_mul(v_sub(v_load_n(xr + c, lanes), m), inv);
+            const v_f32 d = v_sub(v_load_n(gr + c, lanes), m0);
+            v_store_n(dr + c, lanes, v_mul(v_fnma(y, m1, d), inv));
+        });
     }
 }
 
