@@ -229,8 +229,8 @@ emit_attend(Emit *e, const Stmt *s)
     if (!r.all && !r.exact)
         put_mask(e, s, queries, keys);
     if (n->a.p > 0.0)
-        put(e, "    const k_drop drop = {x->seed, %d, (uint32_t)(x->first + s), x->step, %D, %f};\n",
-            n->a.site, (int64_t)(65536.0 * n->a.p + 0.5),
+        put(e, "    const k_drop drop = k_site(x, s, %d, %D, %f);\n", n->a.site,
+            (int64_t)(65536.0 * n->a.p + 0.5),
             n->a.p < 1.0 ? 1.0 / (1.0 - n->a.p) : 0.0);
     put_call(e, s, &r);
     put(e, "}\n");

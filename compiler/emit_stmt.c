@@ -330,31 +330,16 @@ emit_chance(Emit *e, const Stmt *s)
     const View *y = &s->out[0], *x = &s->in[0], *at = &s->in[1];
     bool drop = s->kind == ST_DROPOUT;
     double p = n->a.p;
-    int64_t threshold = (int64_t)(65536.0 * p + 0.5);
-    put(e, "if (x->training) {\n");
-    put(e, "    const k_drop drop = {x->seed, %d, (uint32_t)(x->first + s), x->step, %D, %f};\n",
-        n->a.site, threshold, p < 1.0 ? 1.0 / (1.0 - p) : 0.0);
-    put(e, "    for (int r = 0; r < %D; r++) {\n", rows(y));
-    put(e, "        const int64_t row = ");
-    if (at->buf) {
-        const char *index[MAX_RANK] = {"r"};
-        put_at(e, at, index, true);
-    } else {
-        put(e, "r");
-    }
-    put(e, ";\n        const uint64_t first = (uint64_t)(%D + row * %D);\n", n->a.first, n->a.pitch);
-    if (drop)
-        put(e, "        k_dropout(%D, first, &drop, %p + %D * r, %p + %D * r);\n", cols(y), x, ld(x), y,
-            ld(y));
+    put(e, "k_%s_rows(x, k_site(x, s, %$, %D, %f), %D, %D, %D, %D, ", drop ? "dropout" : "chance",
+        (int64_t)n->a.site, (int64_t)(65536.0 * p + 0.5), p < 1.0 ? 1.0 / (1.0 - p) : 0.0, rows(y),
+        cols(y), n->a.first, n->a.pitch);
+    if (at->buf)
+        put(e, "%p, %D, ", at, at->stride[0]);
     else
-        put(e, "        k_chance(%D, first, &drop, %p + %D * r);\n", cols(y), y, ld(y));
-    put(e, "    }\n} else {\n");
+        put(e, "NULL, 0, ");
     if (drop)
-        put(e, "    k_copy(%D, %D, %p, %D, %p, %D);\n", rows(y), cols(y), x, ld(x), y, ld(y));
-    else
-        put(e, "    for (int r = 0; r < %D; r++)\n        memset(%p + %D * r, 0, %D);\n", rows(y), y,
-            ld(y), cols(y));
-    put(e, "}\n");
+        put(e, "%p, %D, ", x, ld(x));
+    put(e, "%p, %D);\n", y, ld(y));
 }
 
 void

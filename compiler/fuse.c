@@ -230,18 +230,36 @@ is_bias_row(const Node *e, const Node *sum)
     return e->op == OP_PARAM && n > 0;
 }
 
+// Through reshapes that keep the last axis.
 static const Node *
-bias_product_of(const Node *add)
+product_under(const Node *x, int64_t last)
 {
-    if (add->op != OP_ADD || add->type != DT_F32)
-        return NULL;
-    for (int k = 0; k < 2; k++) {
-        const Node *m = add->in[k];
-        if (m->op == OP_MATMUL && shape_equal(m->shape, add->shape) && m->shape.rank >= 2 &&
-            is_bias_row(add->in[1 - k], add))
-            return m;
-    }
-    return NULL;
+    while (x->op == OP_RESHAPE && x->shape.rank > 0 && x->shape.dim[x->shape.rank - 1] == last)
+        x = x->in[0];
+    bool fits = x->op == OP_MATMUL && x->shape.dim[x->shape.rank - 1] == last;
+    return fits ? x : NULL;
+}
+
+// The side of an addition that is a product, the other being a bias row; -1 if there is none.
+static int
+product_side(const Node *add)
+{
+    if (add->op != OP_ADD || add->type != DT_F32 || add->shape.rank == 0)
+        return -1;
+    for (int k = 0; k < 2; k++)
+        if (shape_equal(add->in[k]->shape, add->shape) && is_bias_row(add->in[1 - k], add) &&
+            product_under(add->in[k], add->shape.dim[add->shape.rank - 1]))
+            return k;
+    return -1;
+}
+
+static bool
+sole_forward_users(const Node *x)
+{
+    for (; x->op == OP_RESHAPE; x = x->in[0])
+        if (forward_users(x) != 1)
+            return false;
+    return forward_users(x) == 1;
 }
 
 // The rule looks at the forward graph only: a recomputed addition does as its origin.
@@ -254,10 +272,14 @@ bias_product(Tiles *t, const Node *add)
     if (add->part == PART_RECOMPUTE && add->origin && add->origin->id < t->g->n_nodes &&
         t->g->nodes[add->origin->id] == add->origin)
         o = add->origin;
-    const Node *om = bias_product_of(o);
-    if (!om || (o->part == PART_FORWARD && forward_users(om) != 1))
+    int side = product_side(o);
+    if (side < 0 || (o->part == PART_FORWARD && !sole_forward_users(o->in[side])))
         return NULL;
-    Node *m = (Node *)bias_product_of(add);
+    side = product_side(add);
+    Node *m = side < 0 ? NULL : add->in[side];
+    for (; m && m->op == OP_RESHAPE; m = m->in[0])
+        if (INFO(m)->n_users != 1)
+            die("a recomputed product differs from its origin");
     if (!m || INFO(m)->n_users != 1 || INFO(m)->line != INFO(add)->line)
         die("a recomputed product differs from its origin");
     return m;
@@ -290,7 +312,8 @@ find_products(Tiles *t)
         if (!m)
             continue;
         INFO(m)->virt = true;
-        for (Node *r = n->in[0]; n->op == OP_ACC && r != m; r = r->in[0])
+        Node *r = n->op == OP_ACC ? n->in[0] : n->in[product_side(n)];
+        for (; r != m; r = r->in[0])
             INFO(r)->virt = true;
     }
 }

@@ -134,20 +134,23 @@ lower_matmul(Tiles *t, Node *n)
     lower_copy(t, c, out, n);
 }
 
-// x @ w + bias: each chain starts from the bias.
+// x @ w + bias: each chain starts from the bias. The sum may be a reshaped product.
 static void
 lower_biased(Tiles *t, Node *n, Node *m)
 {
-    Node *e = n->in[0] == m ? n->in[1] : n->in[0];
+    bool left = shape_equal(n->in[0]->shape, n->shape) && (n->in[0] == m || n->in[0]->op == OP_RESHAPE) &&
+                INFO(n->in[0])->virt;
+    Node *e = left ? n->in[1] : n->in[0];
     View bias = view_unit(t, node_vector(t, e), e);
-    View out = node_place(t, n);
-    if (rows_are_unit(&out)) {
+    View place = node_place(t, n), out;
+    if (view_reshape(place, m->shape, &out) && rows_are_unit(&out)) {
         lower_product(t, m, out, &bias, false);
         return;
     }
-    View c = temp_new(t, DT_F32, n->shape, n);
+    View c = temp_new(t, DT_F32, m->shape, n), back;
     lower_product(t, m, c, &bias, false);
-    lower_copy(t, c, out, n);
+    view_reshape(c, n->shape, &back);
+    lower_copy(t, back, place, n);
 }
 
 // ---- statements on rows ------------------------------------------------------------------------

@@ -87,7 +87,7 @@ roll_make(Arena *a, const Piece *p, int period, int repeats)
     return r;
 }
 
-// A zero behind " + " is left out.
+// Behind " + " a zero is left out and a minus takes the plus's place.
 static void
 add_number(Arena *a, Text *t, const char *s)
 {
@@ -96,6 +96,10 @@ add_number(Arena *a, Text *t, const char *s)
         t->n -= 3;
         t->v[t->n] = 0;
         return;
+    }
+    if (s[0] == '-' && t->n >= 3 && !strcmp(t->v + t->n - 3, " + ")) {
+        t->v[t->n - 2] = '-';
+        s++;
     }
     text_add(a, t, "%s", s);
 }
@@ -108,7 +112,10 @@ column_text(Arena *a, const Roll *r, const Column *c)
     if (c->even) {
         const char *move = c->step == 1 ? "m"
                                         : arena_printf(a, "%lld * m", (long long)c->step);
-        return c->base ? arena_printf(a, "%lld + %s", (long long)c->base, move) : move;
+        if (c->base == 0)
+            return move;
+        return c->step < 0 ? arena_printf(a, "%lld - %s", (long long)c->base, move + 1)
+                           : arena_printf(a, "%lld + %s", (long long)c->base, move);
     }
     const char *cell = r->n_table == 1 ? "at[m]" : arena_printf(a, "at[m][%d]", c->table);
     if (c->shift == 0)

@@ -6,6 +6,7 @@
 
 #include "../pcvr.h"
 #include "pcvr_embed.h"
+#include "pcvr_random.h"
 #include "pcvr_rows.h"
 
 #include <time.h>
@@ -44,6 +45,46 @@ static inline v_mask
 vm_all(int yes)
 {
     return vm_first(yes ? PCVR_VL : 0);
+}
+
+// ---- chance ------------------------------------------------------------------------------
+
+// The counters of one site for sample s of the chunk; threshold = round(65536 p), scale = 1 / (1 - p).
+static inline k_drop
+k_site(const pcvr_ctx *x, int64_t s, uint32_t site, uint32_t threshold, float scale)
+{
+    return (k_drop){x->seed, site, (uint32_t)(x->first + s), x->step, threshold, scale};
+}
+
+// y[R, C] = x[R, C] with elements dropped, a copy outside training. Row r has the elements from
+// first + number * pitch on; its number is rows[r * step], r where rows is NULL.
+static inline void
+k_dropout_rows(const pcvr_ctx *x, k_drop drop, int R, int C, int64_t first, int64_t pitch,
+               const int64_t *rows, ptrdiff_t step, const float *v, ptrdiff_t ldv, float *y,
+               ptrdiff_t ldy)
+{
+    if (!x->training) {
+        k_copy(R, C, v, ldv, y, ldy);
+        return;
+    }
+    for (int r = 0; r < R; r++) {
+        const int64_t row = rows ? rows[r * step] : r;
+        k_dropout(C, (uint64_t)(first + row * pitch), &drop, v + r * ldv, y + r * ldy);
+    }
+}
+
+// y[R, C] = 1 where chance strikes, else 0; all 0 outside training.
+static inline void
+k_chance_rows(const pcvr_ctx *x, k_drop drop, int R, int C, int64_t first, int64_t pitch,
+              const int64_t *rows, ptrdiff_t step, uint8_t *y, ptrdiff_t ldy)
+{
+    for (int r = 0; r < R; r++) {
+        const int64_t row = rows ? rows[r * step] : r;
+        if (x->training)
+            k_chance(C, (uint64_t)(first + row * pitch), &drop, y + r * ldy);
+        else
+            memset(y + r * ldy, 0, (size_t)C);
+    }
 }
 
 // ---- integers ----------------------------------------------------------------------------
