@@ -34,10 +34,9 @@ emit_head(Emit *e, Text *out)
         text_comment(a, slash ? slash + 1 : path), text_comment(a, o->compiler));
     ADD("//\n// configuration: %s\n", text_comment(a, o->config));
     ADD("// checkpoint: %s\n//\n", text_comment(a, checkpoint_text(t)));
-    ADD("// A sample's inputs, kept values and scratch are records of floats, 64-bit integers and "
-        "bytes at fixed places:\n");
-    ADD("// in, ini, inb: inputs; k, ki, kb: kept; t, ti, tb: scratch; p: parameters; w: packed "
-        "weights; a: accumulators.\n\n");
+    ADD("// A sample's inputs, kept values and temporaries are records of floats, 64-bit integers and\n"
+        "// bytes at fixed places: in, ini, inb the inputs; k, ki, kb kept; g, gi, gb temporaries of\n"
+        "// the sample; t, ti, tb of the thread. p: parameters, w: packed weights, a: accumulators.\n\n");
     ADD("#include \"pcvr.h\"\n#include \"pcvr_kernels.h\"\n#include \"pcvr_tiles.h\"\n\n");
     ADD("enum {\n    INPUT_BYTES = %lld,\n    KEPT_BYTES = %lld,\n};\n\n", (long long)t->input_bytes,
         (long long)t->kept_bytes);

@@ -3,8 +3,9 @@
 // configuration: {"d":8,"heads":2,"gradient_checkpointing":false}
 // checkpoint: blocks
 //
-// A sample's inputs, kept values and scratch are records of floats, 64-bit integers and bytes at fixed places:
-// in, ini, inb: inputs; k, ki, kb: kept; t, ti, tb: scratch; p: parameters; w: packed weights; a: accumulators.
+// A sample's inputs, kept values and temporaries are records of floats, 64-bit integers and
+// bytes at fixed places: in, ini, inb the inputs; k, ki, kb kept; g, gi, gb temporaries of
+// the sample; t, ti, tb of the thread. p: parameters, w: packed weights, a: accumulators.
 
 #include "pcvr.h"
 #include "pcvr_kernels.h"
@@ -93,7 +94,7 @@ blocks_0_forward_1(const pcvr_ctx *x, int64_t s, int slot)
     const float *const w = x->packed;
 
     // tiny.pcvr:16  normalize  f32[16, 8]
-    k_rms_norm(16, 8, g, 8, t, 8, NULL);
+    k_normalize(16, 8, 0, 1e-06f, g, 8, t, 8);
     // tiny.pcvr:16  mul  f32[16, 8]
     for (int i0 = 0; i0 < 16; i0++) {
         K_EACH(c, n, 8, {
@@ -138,17 +139,8 @@ blocks_0_forward_1(const pcvr_ctx *x, int64_t s, int slot)
     // tiny.pcvr:8  matmul  f32[16, 8]
     k_gemm_nn(16, 8, 8, t + 1312, 8, w + 192, 8, p[6], 0, t, 8);
     // tiny.pcvr:17  dropout  f32[16, 8]
-    if (x->training) {
-        const k_drop drop = {x->seed, 1, (uint32_t)(x->first + s), x->step, 6554,
-                1.1111112f};
-        for (int r = 0; r < 16; r++) {
-            const int64_t row = r;
-            const uint64_t first = (uint64_t)(0 + row * 8);
-            k_dropout(8, first, &drop, t + 8 * r, t + 128 + 8 * r);
-        }
-    } else {
-        k_copy(16, 8, t, 8, t + 128, 8);
-    }
+    k_dropout_rows(x, k_site(x, s, 1, 6554, 1.1111112f), 16, 8, 0, 8, NULL, 0, t, 8,
+            t + 128, 8);
     // tiny.pcvr:17  x = add  f32[16, 8]
     K_EACH(c, n, 128, {
         v_store_n(g + 128 + c, n, v_add(v_load_n(g + c, n), v_load_n(t + 128 + c, n)));
@@ -262,17 +254,8 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
     float *const a = x->acc;
 
     // tiny.pcvr:17  dropout  f32[16, 8]
-    if (x->training) {
-        const k_drop drop = {x->seed, 1, (uint32_t)(x->first + s), x->step, 6554,
-                1.1111112f};
-        for (int r = 0; r < 16; r++) {
-            const int64_t row = r;
-            const uint64_t first = (uint64_t)(0 + row * 8);
-            k_dropout(8, first, &drop, g + 128 + 0 * r, t + 1056 + 8 * r);
-        }
-    } else {
-        k_copy(16, 8, g + 128, 0, t + 1056, 8);
-    }
+    k_dropout_rows(x, k_site(x, s, 1, 6554, 1.1111112f), 16, 8, 0, 8, NULL, 0, g + 128,
+            0, t + 1056, 8);
     // tiny.pcvr:8  sum  f32[8]
     K_EACH(c, n, 8, {
         v_f32 r = v_load_n(a + 16 + c, n);
@@ -286,7 +269,7 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
     // tiny.pcvr:27  x = embed  f32[16, 8]
     k_embed(16, 8, 21, p[0], ini, 1, t + 1568, 8);
     // tiny.pcvr:16  normalize  f32[16, 8]
-    k_rms_norm(16, 8, t + 1568, 8, t + 1696, 8, NULL);
+    k_normalize(16, 8, 0, 1e-06f, t + 1568, 8, t + 1696, 8);
     // tiny.pcvr:16  mul  f32[16, 8]
     for (int i0 = 0; i0 < 16; i0++) {
         K_EACH(c, n, 8, {
@@ -363,15 +346,15 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
             K_EACH(c, n, 8, {
                 v_f32 r = v_load_n(a + 96 + 80 * m + c, n);
                 for (int i0 = 0; i0 < 16; i0++) {
-                    r = v_add(r, v_load_n(t + 2720 + -128 * m + 8 * i0 + c, n));
+                    r = v_add(r, v_load_n(t + 2720 - 128 * m + 8 * i0 + c, n));
                 }
                 v_store_n(a + 96 + 80 * m + c, n, r);
             });
             // tiny.pcvr:8  matmul  f32[16, 8]
-            k_gemm_nn(16, 8, 8, t + 2720 + -128 * m, 8, p[3] + 128 + -64 * m, 8, NULL, 0,
+            k_gemm_nn(16, 8, 8, t + 2720 - 128 * m, 8, p[3] + 128 - 64 * m, 8, NULL, 0,
                     t + 128 * m, 8);
             // tiny.pcvr:8  matmul  f32[8, 8]
-            k_gemm_tn(8, 8, 16, t + 2720 + -128 * m, 8, t + 1824, 8, a + 112 + 80 * m, 8,
+            k_gemm_tn(8, 8, 16, t + 2720 - 128 * m, 8, t + 1824, 8, a + 112 + 80 * m, 8,
                     a + 112 + 80 * m, 8);
         }
     }
@@ -399,7 +382,7 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         v_store_n(a + 336 + c, n, r);
     });
     // tiny.pcvr:16  normalize_back  f32[16, 8]
-    k_norm_back(16, 8, 0, t + 1568, 8, t, 8, g, 8, t + 128, t + 256);
+    k_normalize_back(16, 8, 0, 1e-06f, t + 1568, 8, t, 8, g, 8);
     (void)x, (void)s, (void)slot;
 }
 
@@ -556,7 +539,7 @@ const pcvr_module MODULE = {
     .checkpoint = "blocks",
     .config = "{\"d\":8,\"heads\":2,\"gradient_checkpointing\":false}",
     .compiler = "0.1.0",
-    .hash = 0x3f16d83daecbe803u,
+    .hash = 0x47418d6e05fe8690u,
     .actions = ACTIONS,
     .embedding = EMBEDDING,
     .n_params = 7,
