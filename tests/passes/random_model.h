@@ -40,6 +40,7 @@ typedef struct RandomModel {
     int n_labels;
     bool beyond;    // ids may exceed their vocabulary
     bool odd_dense; // dense values may be NaN or infinite
+    bool no_empty;  // no sequence is empty (even seeds)
     int64_t actions;
     double *dlogits; // [RM_SAMPLES * actions]
     float **params;  // [n_params] values
@@ -217,7 +218,7 @@ rm_events(RandomModel *r, const SchemaDomain *d, const int64_t *now, pcvr_domain
     int64_t *t = arena_array(&r->c.mem.perm, int64_t, RM_SAMPLES * L + 1);
     int64_t *n = arena_array(&r->c.mem.perm, int64_t, RM_SAMPLES);
     for (int64_t s = 0; s < RM_SAMPLES; s++) {
-        n[s] = rm_one_in(r, 4) ? L : rm_int(r, 0, L);
+        n[s] = rm_one_in(r, 4) ? L : rm_int(r, r->no_empty ? 1 : 0, L);
         for (int64_t i = 0; i < n[s]; i++) {
             bool again = i > 0 && rm_one_in(r, 3);
             for (int64_t f = 0; f < F; f++)
@@ -300,6 +301,7 @@ random_model(RandomModel *r, const char *model, uint64_t seed)
 {
     *r = (RandomModel){.model = model, .state = seed * 7919 + (uint64_t)model[0] * 31 + (uint64_t)model[1]};
     json_t *lens = json_object();
+    r->no_empty = seed % 2 == 0;
     rm_bits(r);
     random_config(r, lens);
     rm_elaborate(r, lens);
