@@ -6,7 +6,7 @@
 #               behaviour sanitizers, SAN=thread with the thread sanitizer
 # make demo     synthetic data, and a model trained on it: MODEL=onetrans or another of models/
 # make install  under PREFIX (/usr/local), below DESTDIR; make uninstall takes it away again
-# make bless    records anew what the compiler writes for tests/golden/emitted
+# make bless    records anew what the compiler writes for tests/golden/emitted, and what it counts
 # make bench-kernels  rates of the CPU kernels
 # make fuzz     libFuzzer over every parser of outside input, FUZZ_S seconds each (needs clang)
 # make format   clang-format over the hand-written sources
@@ -142,6 +142,7 @@ demo: all
 
 bless: all
 	@BUILD=$(BUILD) BLESS=1 tests/passes/test_golden.sh
+	@BUILD=$(BUILD) BLESS=1 tests/bench/test_counts.sh
 
 # Programs find the rest by their own place, so the tree may be moved as a whole.
 PREFIX ?= /usr/local

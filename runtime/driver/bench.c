@@ -177,6 +177,18 @@ bench_compile(const BenchFlags *f, const char *choice, const pcvr_module **out,
 }
 
 void
+bench_flops_json(json_t *o, const pcvr_module *m, int64_t batch)
+{
+    double needed = 0.0, recomputed = 0.0;
+    for (int k = 0; k < m->n_regions; k++) {
+        needed += m->regions[k].flops * (double)batch;
+        recomputed += m->regions[k].recomputed_flops * (double)batch;
+    }
+    json_object_set_new(o, "flops_needed", json_real(needed));
+    json_object_set_new(o, "flops_recomputed", json_real(recomputed));
+}
+
+void
 bench_plan_json(json_t *o, const pcvr_plan *p)
 {
     const struct {

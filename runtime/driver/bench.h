@@ -32,6 +32,8 @@ int bench_passes(const BenchFlags *f, const char *choice, ModelIn *m, Schema **s
 int bench_compile(const BenchFlags *f, const char *choice, const pcvr_module **out,
                   Schema **schema);
 
+// Operations of a step of `batch` samples, needed and spent again because of the choice.
+void bench_flops_json(json_t *o, const pcvr_module *m, int64_t batch);
 // The byte fields of a plan, in the order of the output.
 void bench_plan_json(json_t *o, const pcvr_plan *p);
 // Prints o with indentation and drops it.

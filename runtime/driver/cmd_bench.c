@@ -237,19 +237,13 @@ static void
 side_json(json_t *o, Side *s, const Bench *b)
 {
     const pcvr_plan *p = pcvr_runner_plan(s->r);
-    double needed = 0.0, recomputed = 0.0, batch = (double)b->f->batch;
-    for (int k = 0; k < s->m->n_regions; k++) {
-        needed += s->m->regions[k].flops * batch;
-        recomputed += s->m->regions[k].recomputed_flops * batch;
-    }
     json_object_set_new(o, "checkpoint", json_string(s->choice));
     json_object_set_new(o, "chunk",
                         s->o.chunk == PCVR_CHUNK_BATCH ? json_string("batch")
                                                        : json_integer(p->chunk));
     json_object_set_new(o, "forward_s", times(s->forward_s, b->f->iters));
     json_object_set_new(o, "step_s", times(s->step_s, b->f->iters));
-    json_object_set_new(o, "flops_needed", json_real(needed));
-    json_object_set_new(o, "flops_recomputed", json_real(recomputed));
+    bench_flops_json(o, s->m, b->f->batch);
     bench_plan_json(o, p);
     json_object_set_new(o, "measured_peak_bytes",
                         json_integer(pcvr_runner_measured(s->r)));

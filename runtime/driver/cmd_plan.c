@@ -20,6 +20,7 @@ plan_json(const BenchFlags *f, const pcvr_module *m, const pcvr_plan *p)
     json_object_set_new(o, "chunk",
                         f->o.chunk == PCVR_CHUNK_BATCH ? json_string("batch")
                                                        : json_integer(p->chunk));
+    bench_flops_json(o, m, p->batch);
     bench_plan_json(o, p);
     for (int k = 0; k < m->n_kept; k++)
         json_array_append_new(kept, json_pack("{s:s, s:s, s:I}", "region",

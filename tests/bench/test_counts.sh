@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# test_counts.sh - operations and kept bytes of a sample of each model at its defaults are as recorded.
+#
+# Whatever changes what is pruned, recomputed or kept changes these numbers: if for the better, make
+# bless records them anew in tests/golden/counts.json. Nothing is compiled, nothing is timed.
+set -u
+. tests/driver/lib.sh
+golden=tests/golden/counts.json
+fields="flops_needed flops_recomputed kept_bytes_per_sample"
+
+# counts MODEL CHOICE CAP FLAG...: one line of the recorded file
+counts() {
+    local model=$1 choice=$2 cap=$3 line field value
+    shift 3
+    run plan --model "models/$model.pcvr" --schema models/official.json --checkpoint "$choice" \
+        --vocab-cap "$cap" --batch 1 --json "$@" || return 1
+    line="\"model\": \"$model\", \"checkpoint\": \"$choice\", \"vocab_cap\": $cap"
+    for field in $fields; do
+        value=$(sed -n "s/^  \"$field\": \([0-9]*\)\(\.0\)\{0,1\},\{0,1\}\$/\1/p" "$tmp/out")
+        [ -n "$value" ] || return 1
+        line="$line, \"$field\": $value"
+    done
+    echo "  {$line}"
+}
+
+number() { # field, file with one line of counts
+    sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" "$2"
+}
+
+models=0
+for path in models/*.pcvr; do
+    model=$(basename "$path" .pcvr)
+    models=$((models + 1))
+    # The second vocabulary is the schema's own: none in it is as large.
+    for cap in 5000 2000000000; do
+        for choice in none blocks sample; do
+            name=${model}_${choice}_$cap
+            counts "$model" $choice $cap >"$tmp/$name"
+            status=$?
+            [ "${BLESS:-}" = 1 ] || grep -qxF "$(cat "$tmp/$name")" <(sed 's/,$//' "$golden")
+            [ $? -eq 0 ] && [ $status -eq 0 ]
+            status=$?
+            if [ $status -ne 0 ]; then
+                echo "recorded:" && grep -F "$(cut -d, -f1-3 "$tmp/$name")," "$golden"
+                echo "counted:" && cat "$tmp/$name"
+            fi
+            [ "${BLESS:-}" = 1 ] && [ $status -eq 0 ] || result "$name" $status
+            cat "$tmp/$name" >>"$tmp/all"
+        done
+        # Each choice keeps less than the one before and computes more.
+        for pair in none:blocks blocks:sample; do
+            more=$tmp/${model}_${pair%:*}_$cap less=$tmp/${model}_${pair#*:}_$cap
+            [ "$(number kept_bytes_per_sample "$less")" -lt "$(number kept_bytes_per_sample "$more")" ] &&
+                [ "$(number flops_recomputed "$less")" -gt "$(number flops_recomputed "$more")" ] &&
+                [ "$(number flops_needed "$less")" -eq "$(number flops_needed "$more")" ]
+            result "${model}_${pair%:*}_then_${pair#*:}_$cap" $?
+        done
+    done
+done
+if [ "${BLESS:-}" = 1 ]; then
+    [ $failed -eq 0 ] && { echo "[" && sed '$!s/$/,/' "$tmp/all" && echo "]"; } >"$golden" &&
+        echo "recorded $golden"
+    exit $failed
+fi
+
+[ "$models" -ge 7 ]
+result seven_models $?
+{ echo "[" && sed '$!s/$/,/' "$tmp/all" && echo "]"; } | diff - "$golden" >"$tmp/out"
+result nothing_else_recorded $?
+# What is compared can differ: one more block is more work and more bytes.
+for field in $fields; do
+    counts onetrans blocks 5000 --model.num_blocks 3 >"$tmp/more" &&
+        [ "$(number "$field" "$tmp/more")" -gt "$(number "$field" "$tmp/onetrans_blocks_5000")" ]
+    result "one_more_block_$field" $?
+done
+exit $failed
