@@ -316,6 +316,38 @@ random_model_free(RandomModel *r)
     compile_close(&r->c);
 }
 
+// Whether padding may be overwritten without a trace. The encoder `longer` keeps padded tokens, and three models
+// let an empty sequence's first token through, as the reference does.
+static inline bool
+rm_padding_is_silent(const RandomModel *r)
+{
+    static const char *const leaky[] = {"dualq", "interformer", "queryformer"};
+    const char *encoder = json_string_value(json_object_get(r->config_json, "seq_encoder_type"));
+    if (encoder && strcmp(encoder, "longer") == 0)
+        return false;
+    for (size_t k = 0; k < sizeof leaky / sizeof *leaky; k++)
+        if (strcmp(r->model, leaky[k]) == 0)
+            return r->no_empty;
+    return true;
+}
+
+// Writes other events into all padding.
+static inline void
+rm_overwrite_padding(RandomModel *r)
+{
+    for (int k = 0; k < r->c.schema->n_domains; k++) {
+        const SchemaDomain *d = &r->c.schema->domains[k];
+        const pcvr_domain *from = &r->batch.domains[k];
+        int64_t *v = (int64_t *)(uintptr_t)from->values, *t = (int64_t *)(uintptr_t)from->timestamps;
+        for (int64_t s = 0; s < RM_SAMPLES; s++)
+            for (int64_t i = from->lengths[s]; i < d->max_len; i++) {
+                t[s * d->max_len + i] = r->batch.request_time[s] - rm_int(r, -100, 100000);
+                for (int64_t f = 0; f < d->n_sides; f++)
+                    v[(s * d->n_sides + f) * d->max_len + i] = rm_int(r, 0, 9);
+            }
+    }
+}
+
 // An interpreter of the graph as it is now, in training with seed 11, step 2.
 static inline Interp *
 random_model_interp(const RandomModel *r)

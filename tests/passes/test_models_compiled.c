@@ -210,21 +210,6 @@ same_bits(const RandomModel *r, const Numbers *a, const Numbers *b)
     return false;
 }
 
-// Whether padding may be overwritten without a trace. The encoder `longer` keeps padded tokens, and three models
-// let an empty sequence's first token through, as the reference does.
-static bool
-padding_is_silent(const RandomModel *r)
-{
-    static const char *const leaky[] = {"dualq", "interformer", "queryformer"};
-    const char *encoder = json_string_value(json_object_get(r->config_json, "seq_encoder_type"));
-    if (encoder && strcmp(encoder, "longer") == 0)
-        return false;
-    for (size_t k = 0; k < sizeof leaky / sizeof *leaky; k++)
-        if (strcmp(r->model, leaky[k]) == 0)
-            return r->no_empty;
-    return true;
-}
-
 static const pcvr_options options[] = {{.lanes = 2, .threads = 1, .chunk = 1},
                                        {.lanes = 2, .threads = 2, .chunk = 2},
                                        {.lanes = 2, .threads = 1, .chunk = PCVR_CHUNK_BATCH}};
@@ -245,7 +230,7 @@ check_choice(const char *model, uint64_t seed, const char *choice, Numbers *firs
     for (size_t k = 0; ok && k < sizeof options / sizeof *options; k++) {
         Numbers x = {0};
         pcvr_options o = options[k];
-        o.poison = k == 2 && padding_is_silent(&r);
+        o.poison = k == 2 && rm_padding_is_silent(&r);
         *poisoned += o.poison;
         ok = execute(&r, m, o, &x);
         if (ok && first->v == NULL) {
