@@ -1,7 +1,8 @@
-// random_config.h - random configurations of the seven models, with schemas they take. Part of random_model.h.
+// random_config.h - random configurations of the seven models, with schemas they take.
+// Part of random_model.h.
 //
-// Every branch of a model file is drawn with a fair chance; what no single field tells is labelled, so that a
-// test can say which branches were taken.
+// Every branch of a model file is drawn with a fair chance; what no single field tells is
+// labelled, so that a test can say which branches were taken.
 
 #ifndef RANDOM_CONFIG_H
 #define RANDOM_CONFIG_H
@@ -61,8 +62,8 @@ rc_divisor(RandomModel *r, int64_t d)
     return h;
 }
 
-// Groups of the fields that `skip` does not name: each exactly once, or (loose) some never, some twice, some
-// groups without any.
+// Groups of the fields that `skip` does not name: each exactly once, or (loose) some
+// never, some twice, some groups without any.
 static inline json_t *
 rc_groups(RandomModel *r, const RmFields *f, bool loose, int *n_groups)
 {
@@ -76,8 +77,10 @@ rc_groups(RandomModel *r, const RmFields *f, bool loose, int *n_groups)
     for (int k = 0; k < f->n; k++) {
         int times = loose ? (int)RM_PICK(r, 0, 1, 1, 1, 2) : 1;
         for (int t = 0; t < times; t++) {
-            snprintf(name, sizeof name, "G%d", k < cells && !loose ? k : (int)rm_int(r, 0, cells - 1));
-            json_array_append_new(json_object_get(o, name), json_integer((json_int_t)f->fid[k]));
+            snprintf(name, sizeof name, "G%d",
+                     k < cells && !loose ? k : (int)rm_int(r, 0, cells - 1));
+            json_array_append_new(json_object_get(o, name),
+                                  json_integer((json_int_t)f->fid[k]));
         }
     }
     *n_groups = cells;
@@ -89,22 +92,24 @@ rc_has_empty(const json_t *groups)
 {
     const char *key;
     json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)groups, key, v)
-        if (json_array_size(v) == 0)
-            return true;
+    json_object_foreach((json_t *)(uintptr_t)groups, key,
+                        v) if (json_array_size(v) == 0) return true;
     return false;
 }
 
-// The groups and token counts. `explicit` draws groups; the counts of groups come out in n[2].
+// The groups and token counts. `explicit` draws groups; the counts of groups come out in
+// n[2].
 static inline json_t *
-rc_fields(RandomModel *r, const RmFields *user, const RmFields *item, bool loose, int n[2])
+rc_fields(RandomModel *r, const RmFields *user, const RmFields *item, bool loose,
+          int n[2])
 {
     json_t *ns = json_object();
     const RmFields *side[] = {user, item};
     static const char *const names[] = {"user_groups", "item_groups"};
     static const char *const tokens[] = {"user_tokens", "item_tokens"};
     bool singleton = rm_one_in(r, 4), none = loose && rm_one_in(r, 6);
-    json_object_set_new(ns, "grouping_strategy", json_string(singleton ? "singleton" : "explicit"));
+    json_object_set_new(ns, "grouping_strategy",
+                        json_string(singleton ? "singleton" : "explicit"));
     for (int k = 0; k < 2; k++) {
         json_t *groups = none ? json_object() : rc_groups(r, side[k], loose, &n[k]);
         rm_label(r, !singleton && rc_has_empty(groups), "empty group");
@@ -138,8 +143,10 @@ rc_common(RandomModel *r, json_t *c, int64_t d)
     rc_bool(r, c, "seq_causal");
     rc_bool(r, c, "use_rope");
     rc_real(c, "rope_base", rm_one_in(r, 2) ? 10000.0 : 20.0);
-    rm_label(r, rc_get(c, "num_heads") > 1 && d && d / rc_get(c, "num_heads") % 2 == 1
-                    && rc_is(c, "use_rope"), "odd head width under RoPE");
+    rm_label(r,
+             rc_get(c, "num_heads") > 1 && d && d / rc_get(c, "num_heads") % 2 == 1 &&
+                 rc_is(c, "use_rope"),
+             "odd head width under RoPE");
 }
 
 // The plain schema; `users` and `items` are pools of ids.
@@ -168,9 +175,11 @@ rc_finish(RandomModel *r, json_t *c, json_t *ns, int domains, int min_sides, jso
     const char *key;
     json_t *v;
     json_object_foreach(seq, key, v)
-        rm_label(r, json_array_size(json_object_get(v, "features")) == 1, "domain without a feature");
+        rm_label(r, json_array_size(json_object_get(v, "features")) == 1,
+                 "domain without a feature");
     bool above = false, below = false, one = false;
-    json_object_foreach(lens, key, v) {
+    json_object_foreach(lens, key, v)
+    {
         above = above || json_integer_value(v) > rc_get(c, "seq_top_k");
         below = below || json_integer_value(v) <= rc_get(c, "seq_top_k");
         one = one || json_integer_value(v) == 1;
@@ -185,8 +194,8 @@ rc_finish(RandomModel *r, json_t *c, json_t *ns, int domains, int min_sides, jso
     rm_label(r, r->item_dense.n == 0, "no item dense");
     rm_label(r, r->user_dense.n > 0 && r->item_dense.n > 0, "dense on both sides");
     r->config_json = c;
-    r->schema_json = json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "format", "raw_parquet", "user_int",
-                               rm_fields_json(&r->user_int, true), "item_int",
+    r->schema_json = json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "format", "raw_parquet",
+                               "user_int", rm_fields_json(&r->user_int, true), "item_int",
                                rm_fields_json(&r->item_int, true), "user_dense",
                                rm_fields_json(&r->user_dense, false), "item_dense",
                                rm_fields_json(&r->item_dense, false), "seq", seq);
@@ -241,10 +250,13 @@ rc_baseline(RandomModel *r, json_t *lens)
     json_t *ns = rc_fields(r, &r->user_int, &r->item_int, true, n);
     rc_tokenizer_type(r, ns);
     const char *mode = rc_str(r, c, "rank_mixer_mode", 3, modes);
-    int64_t queries = rm_int(r, 1, 2), dense = (r->user_dense.n > 0) + (r->item_dense.n > 0);
-    int64_t tokens = queries * domains + rc_tokens(ns, "user_tokens", n[0])
-                   + rc_tokens(ns, "item_tokens", n[1]) + dense;
-    rc_common(r, c, strcmp(mode, "full") == 0 ? tokens * rm_int(r, 1, 2) : RM_PICK(r, 4, 6, 8, 9));
+    int64_t queries = rm_int(r, 1, 2),
+            dense = (r->user_dense.n > 0) + (r->item_dense.n > 0);
+    int64_t tokens = queries * domains + rc_tokens(ns, "user_tokens", n[0]) +
+                     rc_tokens(ns, "item_tokens", n[1]) + dense;
+    rc_common(r, c,
+              strcmp(mode, "full") == 0 ? tokens * rm_int(r, 1, 2)
+                                        : RM_PICK(r, 4, 6, 8, 9));
     rc_int(c, "num_queries", queries);
     if (rm_one_in(r, 8))
         rc_int(c, "num_blocks", 0);
@@ -252,7 +264,8 @@ rc_baseline(RandomModel *r, json_t *lens)
     rc_finish(r, c, ns, domains, 0, lens);
     for (int k = 0; strcmp(encoder, "longer") == 0 && k < r->n_labels; k++) {
         rm_label(r, strcmp(r->label[k], "length above top_k") == 0, "longer above top_k");
-        rm_label(r, strcmp(r->label[k], "length up to top_k") == 0 && rc_is(c, "seq_causal"),
+        rm_label(r,
+                 strcmp(r->label[k], "length up to top_k") == 0 && rc_is(c, "seq_causal"),
                  "longer up to top_k, causal");
     }
 }
@@ -260,16 +273,25 @@ rc_baseline(RandomModel *r, json_t *lens)
 static inline void
 rc_symbiosis(RandomModel *r, json_t *lens)
 {
-    static const char *const modes[] = {"group", "group_compressed", "random_chunk", " Group "};
-    static const char *const selections[] = {"uniform", "stratified", "quality_stratified", ""};
-    static const char *const budgets[] = {"", "seq_a:3,seq_b:2", "*:2", "seq_c: 4 ,zeta:1,*:0", "seq_a:0,*:3"};
-    static const char *const flags[] = {
-        "v2_use_dense_tokens", "v2_use_missing_tokens", "v2_use_sequence_stats_tokens",
-        "v2_use_metadata_attention_bias", "v2_use_candidate_readout", "v2_compress_large_ids", "v3_enabled"};
+    static const char *const modes[] = {"group", "group_compressed", "random_chunk",
+                                        " Group "};
+    static const char *const selections[] = {"uniform", "stratified",
+                                             "quality_stratified", ""};
+    static const char *const budgets[] = {"", "seq_a:3,seq_b:2", "*:2",
+                                          "seq_c: 4 ,zeta:1,*:0", "seq_a:0,*:3"};
+    static const char *const flags[] = {"v2_use_dense_tokens",
+                                        "v2_use_missing_tokens",
+                                        "v2_use_sequence_stats_tokens",
+                                        "v2_use_metadata_attention_bias",
+                                        "v2_use_candidate_readout",
+                                        "v2_compress_large_ids",
+                                        "v3_enabled"};
     static const char *const counts[] = {"v2_user_dense_tokens", "v2_item_dense_tokens",
-                                         "v2_user_missing_tokens", "v2_item_missing_tokens"};
-    static const char *const weights[] = {"v3_memory_density_weight", "v3_memory_time_weight",
-                                          "v3_memory_recency_weight", "v3_memory_duplicate_penalty"};
+                                         "v2_user_missing_tokens",
+                                         "v2_item_missing_tokens"};
+    static const char *const weights[] = {
+        "v3_memory_density_weight", "v3_memory_time_weight", "v3_memory_recency_weight",
+        "v3_memory_duplicate_penalty"};
     int n[2];
     json_t *c = json_object();
     rc_draw_fields(r);
@@ -301,8 +323,9 @@ static inline void
 rc_queryformer(RandomModel *r, json_t *lens)
 {
     static const char *const flags[] = {
-        "compress_high_cardinality", "use_query_self_attention", "use_query_cross_attention",
-        "use_query_seq_cross_attention", "use_seq_query_cross_attention"};
+        "compress_high_cardinality", "use_query_self_attention",
+        "use_query_cross_attention", "use_query_seq_cross_attention",
+        "use_seq_query_cross_attention"};
     int n[2];
     json_t *c = json_object();
     rc_draw_fields(r);
@@ -318,9 +341,10 @@ rc_queryformer(RandomModel *r, json_t *lens)
     rc_finish(r, c, ns, (int)rm_int(r, 1, 3), 0, lens);
 }
 
-// ---- dualq -------------------------------------------------------------------------------------------------
+// ---- dualq ------------------------------------------------------------------------
 
-// Pair features stand on both sides; a split needs fids 61 and 87 of the widths the configuration says.
+// Pair features stand on both sides; a split needs fids 61 and 87 of the widths the
+// configuration says.
 static inline void
 rc_dualq_fields(RandomModel *r, json_t *c, RmFields *own)
 {
@@ -333,8 +357,9 @@ rc_dualq_fields(RandomModel *r, json_t *c, RmFields *own)
     int64_t pairs[] = {62, 63, 66, 89, 90, 91};
     rm_shuffle(r, pairs, 6);
     int n = rm_one_in(r, 3) ? 0 : (int)rm_int(r, 1, 3);
-    json_object_set_new(c, "pair_feature_fids", json_string(rm_one_in(r, 2) ? "62,63,66,89,90,91,999"
-                                                                            : "91, 62,63,,66,90,89"));
+    json_object_set_new(
+        c, "pair_feature_fids",
+        json_string(rm_one_in(r, 2) ? "62,63,66,89,90,91,999" : "91, 62,63,,66,90,89"));
     for (int k = 0; k < n; k++) {
         int64_t dim = rm_int(r, 1, 4);
         rm_field(&r->user_int, pairs[k], RM_PICK(r, 1, 3, 6, 11, 14), dim);
@@ -372,10 +397,14 @@ rc_dualq(RandomModel *r, json_t *lens)
     static const char *const encoders[] = {"swiglu", "transformer", "longer"};
     static const char *const modes[] = {"full", "ffn_only", "none"};
     static const char *const ratios[] = {"1.0", "1.0,0.7", " 0.5 , 1, 0.1", ""};
-    static const char *const flags[] = {
-        "use_global_time_token", "use_seq_gap_buckets", "use_time_gap_domain_gates",
-        "use_fid87_token_residual", "use_time_decay_summary", "compress_high_cardinality",
-        "use_fm_highway", "use_time_aligned_interleave"};
+    static const char *const flags[] = {"use_global_time_token",
+                                        "use_seq_gap_buckets",
+                                        "use_time_gap_domain_gates",
+                                        "use_fid87_token_residual",
+                                        "use_time_decay_summary",
+                                        "compress_high_cardinality",
+                                        "use_fm_highway",
+                                        "use_time_aligned_interleave"};
     int n[2], domains = (int)rm_int(r, 1, 3);
     RmFields own = {0};
     json_t *c = json_object();
@@ -388,9 +417,11 @@ rc_dualq(RandomModel *r, json_t *lens)
     rc_int(c, "user_q_tokens", rm_int(r, 1, 2));
     rc_int(c, "item_q_tokens", rm_int(r, 1, 2));
     int64_t queries = rc_get(c, "user_q_tokens") + rc_get(c, "item_q_tokens");
-    int64_t tokens = queries * (rc_is(c, "use_time_aligned_interleave") ? 1 : domains * views);
-    rc_common(r, c, strcmp(mode, "full") == 0 ? tokens * (tokens < 12 ? rm_int(r, 1, 2) : 1)
-                                              : RM_PICK(r, 4, 6, 8, 9));
+    int64_t tokens =
+        queries * (rc_is(c, "use_time_aligned_interleave") ? 1 : domains * views);
+    rc_common(r, c,
+              strcmp(mode, "full") == 0 ? tokens * (tokens < 12 ? rm_int(r, 1, 2) : 1)
+                                        : RM_PICK(r, 4, 6, 8, 9));
     rc_int(c, "num_heads", rc_divisor(r, rc_get(c, "d_model")));
     rc_int(c, "num_queries", queries);
     const char *encoder = rc_str(r, c, "seq_encoder_type", 3, encoders);

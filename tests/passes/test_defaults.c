@@ -1,5 +1,6 @@
-// test_defaults.c - the defaults of the seven model files against the recorded train_config.json of each: every
-// `config`, every key of the train section, and which recorded fields a model does not read.
+// test_defaults.c - the defaults of the seven model files against the recorded
+// train_config.json of each: every `config`, every key of the train section, and which
+// recorded fields a model does not read.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,9 @@
 #include "pcvrc.h"
 
 // Fields that no model file declares: implied, or names of the reference's own kernels.
-#define ALL "gradient_checkpointing flash_attention_backend rms_norm_backend rms_norm_block_rows "
+#define ALL                                                                              \
+    "gradient_checkpointing flash_attention_backend rms_norm_backend "                   \
+    "rms_norm_block_rows "
 #define QUERIES "num_queries seq_encoder_type rank_mixer_mode "
 
 static const struct {
@@ -19,12 +22,15 @@ static const struct {
 } models[] = {
     {"baseline", ALL},
     {"dualq", ALL},
-    {"interformer", ALL QUERIES "seq_top_k seq_causal use_rope rope_base seq_id_threshold"},
+    {"interformer",
+     ALL QUERIES "seq_top_k seq_causal use_rope rope_base seq_id_threshold"},
     {"onetrans", ALL QUERIES "seq_causal use_rope rope_base seq_id_threshold"},
-    {"queryformer", ALL "seq_encoder_type rank_mixer_mode seq_top_k seq_causal use_rope rope_base "
-                        "seq_id_threshold"},
-    {"symbiosis", ALL QUERIES "seq_causal use_rope rope_base v2_sparse_seed v2_compile_backbone "
-                              "ns.tokenizer_type"},
+    {"queryformer",
+     ALL "seq_encoder_type rank_mixer_mode seq_top_k seq_causal use_rope rope_base "
+         "seq_id_threshold"},
+    {"symbiosis",
+     ALL QUERIES "seq_causal use_rope rope_base v2_sparse_seed v2_compile_backbone "
+                 "ns.tokenizer_type"},
     {"tokenformer", ALL QUERIES "seq_id_threshold ns.tokenizer_type"},
 };
 
@@ -51,10 +57,13 @@ at_name(const json_t *o, const char *name)
 }
 
 static void
-differs(const char *model, const char *name, const json_t *want, const json_t *have, int *wrong)
+differs(const char *model, const char *name, const json_t *want, const json_t *have,
+        int *wrong)
 {
-    char *a = json_dumps(want, JSON_ENCODE_ANY), *b = have ? json_dumps(have, JSON_ENCODE_ANY) : NULL;
-    printf("%s: %s: expected %s, found %s\n", model, name, a ? a : "nothing", b ? b : "nothing");
+    char *a = json_dumps(want, JSON_ENCODE_ANY),
+         *b = have ? json_dumps(have, JSON_ENCODE_ANY) : NULL;
+    printf("%s: %s: expected %s, found %s\n", model, name, a ? a : "nothing",
+           b ? b : "nothing");
     free(a);
     free(b);
     ++*wrong;
@@ -76,13 +85,13 @@ agrees(const json_t *want, const json_t *have)
         return json_equal(want, have) != 0;
     const char *key;
     json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)have, key, v)
-        if (!agrees(json_object_get(want, key), v))
-            return false;
+    json_object_foreach((json_t *)(uintptr_t)have, key,
+                        v) if (!agrees(json_object_get(want, key), v)) return false;
     return true;
 }
 
-// Every recorded field of the model section: declared with this value, or listed as unread.
+// Every recorded field of the model section: declared with this value, or listed as
+// unread.
 static int
 check_model(const char *model, const char *unread, const json_t *want, const json_t *have,
             const char *prefix, int *wrong)
@@ -90,7 +99,8 @@ check_model(const char *model, const char *unread, const json_t *want, const jso
     const char *key;
     json_t *v;
     int n = 0;
-    json_object_foreach((json_t *)(uintptr_t)want, key, v) {
+    json_object_foreach((json_t *)(uintptr_t)want, key, v)
+    {
         char name[128];
         snprintf(name, sizeof name, "%s%s", prefix, key);
         if (strcmp(name, "ns") == 0) {
@@ -98,9 +108,11 @@ check_model(const char *model, const char *unread, const json_t *want, const jso
             continue;
         }
         const json_t *own = at_name(have, name);
-        bool listed = in_words(unread, name), implied = strcmp(name, "gradient_checkpointing") == 0;
+        bool listed = in_words(unread, name),
+             implied = strcmp(name, "gradient_checkpointing") == 0;
         // Groups in order, too: their text is compared.
-        char *a = json_dumps(v, JSON_ENCODE_ANY), *b = own ? json_dumps(own, JSON_ENCODE_ANY) : NULL;
+        char *a = json_dumps(v, JSON_ENCODE_ANY),
+             *b = own ? json_dumps(own, JSON_ENCODE_ANY) : NULL;
         if ((own && listed && !implied) || (!own && !listed))
             differs(model, name, v, own, wrong);
         else if (own && !(json_is_number(v) ? agrees(v, own) : strcmp(a, b) == 0))
@@ -118,8 +130,8 @@ count_fields(const json_t *o)
     const char *key;
     json_t *v;
     int n = 0;
-    json_object_foreach((json_t *)(uintptr_t)o, key, v)
-        n += strcmp(key, "ns") == 0 ? (int)json_object_size(v) : 1;
+    json_object_foreach((json_t *)(uintptr_t)o, key, v) n +=
+        strcmp(key, "ns") == 0 ? (int)json_object_size(v) : 1;
     return n;
 }
 
@@ -138,12 +150,14 @@ check_file(const char *model, const char *unread, int *wrong)
     json_t *have = config_json(c.config), *train = config_train_json(c.config), *v;
     int n = check_model(model, unread, json_object_get(want, "model"), have, "", wrong);
     if (n != count_fields(have)) {
-        printf("%s: %d fields are the reference's, found %d\n", model, n, count_fields(have));
+        printf("%s: %d fields are the reference's, found %d\n", model, n,
+               count_fields(have));
         ++*wrong;
     }
     const char *key;
     int keys = 0;
-    json_object_foreach(train, key, v) {
+    json_object_foreach(train, key, v)
+    {
         const json_t *other = at_name(want, key);
         if (!other || !agrees(other, v))
             differs(model, key, other, v, wrong);

@@ -1,8 +1,10 @@
-// test_models_compiled.c - the random cases of random_model.h as compiled modules: near the interpreter, and bit
-// for bit equal over checkpoint choices, chunks and threads, and with padding overwritten, chance drawn.
+// test_models_compiled.c - the random cases of random_model.h as compiled modules: near
+// the interpreter, and bit for bit equal over checkpoint choices, chunks and threads, and
+// with padding overwritten, chance drawn.
 //
-// PCVR_SEEDS=N runs N seeds a model (default 1, from PCVR_FIRST or 1) with every choice, else one besides `none`;
-// PCVR_CHOICES=none,sample names them. PCVR_CASE=dualq/17 runs one case, PCVR_EMIT_DIR keeps the emitted C.
+// PCVR_SEEDS=N runs N seeds a model (default 1, from PCVR_FIRST or 1) with every choice,
+// else one besides `none`; PCVR_CHOICES=none,sample names them. PCVR_CASE=dualq/17 runs
+// one case, PCVR_EMIT_DIR keeps the emitted C.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +60,7 @@ interpret(const RandomModel *r)
     return x;
 }
 
-// ---- modules -----------------------------------------------------------------------------------------------
+// ---- modules ----------------------------------------------------------------------
 
 static void
 keep_text(const char *model, uint64_t seed, const char *choice, const char *text)
@@ -87,7 +89,8 @@ build(RandomModel *r, uint64_t seed, const char *choice)
     char *text = compile_c(&r->c, r->c.schema, compile_tiles(&r->c));
     keep_text(r->model, seed, choice, text);
     const char *symbol = module_symbol(&r->c.mem, r->c.name);
-    if (pcvr_module_build(text, symbol, pcvr_isa_choose(NULL, 0), &m, err, sizeof err) != PCVR_OK)
+    if (pcvr_module_build(text, symbol, pcvr_isa_choose(NULL, 0), &m, err, sizeof err) !=
+        PCVR_OK)
         printf("%s: %s\n", choice, err);
     return m;
 }
@@ -113,7 +116,8 @@ take_gradients(const RandomModel *r, const pcvr_runner *run, double *to)
             to[k] = (double)dense[k];
         for (int64_t k = 0; k < rows.n; k++)
             for (int64_t c = 0; c < rows.width; c++)
-                to[rows.ids[k] * rows.width + c] = (double)rows.values[k * rows.width + c];
+                to[rows.ids[k] * rows.width + c] =
+                    (double)rows.values[k * rows.width + c];
         to += n;
     }
 }
@@ -152,7 +156,7 @@ execute(RandomModel *r, const pcvr_module *m, pcvr_options o, Numbers *x)
     return rc == PCVR_OK && !overrun;
 }
 
-// ---- comparing ---------------------------------------------------------------------------------------------
+// ---- comparing --------------------------------------------------------------------
 
 static double
 largest(const double *v, int64_t n)
@@ -210,13 +214,16 @@ same_bits(const RandomModel *r, const Numbers *a, const Numbers *b)
     return false;
 }
 
-static const pcvr_options options[] = {{.lanes = 2, .threads = 1, .chunk = 1},
-                                       {.lanes = 2, .threads = 2, .chunk = 2},
-                                       {.lanes = 2, .threads = 1, .chunk = PCVR_CHUNK_BATCH}};
+static const pcvr_options options[] = {
+    {.lanes = 2, .threads = 1, .chunk = 1},
+    {.lanes = 2, .threads = 2, .chunk = 2},
+    {.lanes = 2, .threads = 1, .chunk = PCVR_CHUNK_BATCH}};
 
-// One choice under every option; `first` has the numbers of the first of all, or nothing yet.
+// One choice under every option; `first` has the numbers of the first of all, or nothing
+// yet.
 static bool
-check_choice(const char *model, uint64_t seed, const char *choice, Numbers *first, int *poisoned)
+check_choice(const char *model, uint64_t seed, const char *choice, Numbers *first,
+             int *poisoned)
 {
     RandomModel r;
     random_model(&r, model, seed);
@@ -256,7 +263,8 @@ is_wanted(int model, int choice)
     const char *named = getenv("PCVR_CHOICES");
     if (named)
         return strstr(named, choices[choice]) != NULL;
-    return getenv("PCVR_SEEDS") || getenv("PCVR_CASE") || choice == 0 || choice == 1 + model % 2;
+    return getenv("PCVR_SEEDS") || getenv("PCVR_CASE") || choice == 0 ||
+           choice == 1 + model % 2;
 }
 
 static bool
@@ -273,7 +281,8 @@ check_case(int which, uint64_t seed, int *n, int *poisoned)
     ++*n;
     Numbers first = {0};
     for (int c = 0; c < 3 && ok; c++) {
-        ok = !is_wanted(which, c) || check_choice(model, seed, choices[c], &first, poisoned);
+        ok = !is_wanted(which, c) ||
+             check_choice(model, seed, choices[c], &first, poisoned);
         if (!ok)
             printf("FAIL %s/%d with %s\n", model, (int)seed, choices[c]);
     }
@@ -285,9 +294,11 @@ static void
 test_modules(void **state)
 {
     (void)state;
-    const char *only = getenv("PCVR_CASE"), *seeds = getenv("PCVR_SEEDS"), *from = getenv("PCVR_FIRST");
+    const char *only = getenv("PCVR_CASE"), *seeds = getenv("PCVR_SEEDS"),
+               *from = getenv("PCVR_FIRST");
     setenv("PCVR_CFLAGS", "-O1", 0); // the text is compiled once and run for a moment
-    int bad = 0, n = 0, poisoned = 0, start = from ? atoi(from) : 1, count = seeds ? atoi(seeds) : 1;
+    int bad = 0, n = 0, poisoned = 0, start = from ? atoi(from) : 1,
+        count = seeds ? atoi(seeds) : 1;
     for (int seed = start; seed < start + count; seed++)
         for (int m = 0; m < (int)(sizeof model_names / sizeof *model_names); m++) {
             char name[64];

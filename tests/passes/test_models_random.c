@@ -1,9 +1,11 @@
-// test_models_random.c - the seven models on seeded random schemas and configurations, in double precision.
+// test_models_random.c - the seven models on seeded random schemas and configurations, in
+// double precision.
 //
-// For each case: elaboration gives a graph or a fault at a place; gradients agree with differences of the
-// logits along random directions, dropout on; padding may hold anything; the passes keep logits and gradients;
-// none, blocks and sample agree in every bit. At the end every listed branch and every value of a listed field
-// must have been taken.
+// For each case: elaboration gives a graph or a fault at a place; gradients agree with
+// differences of the logits along random directions, dropout on; padding may hold
+// anything; the passes keep logits and gradients; none, blocks and sample agree in every
+// bit. At the end every listed branch and every value of a listed field must have been
+// taken.
 //
 // PCVR_SEEDS=N runs N seeds a model, PCVR_CASE=dualq/17 one case.
 
@@ -18,7 +20,7 @@
 
 enum { N_SEEDS = 40, MAX_SEEN = 4000, N_DIRECTIONS = 5 };
 
-// ---- what was taken --------------------------------------------------------------------------------------
+// ---- what was taken ---------------------------------------------------------------
 
 static struct {
     char *text[MAX_SEEN];
@@ -48,7 +50,8 @@ see_fields(const RandomModel *r, const json_t *o, const char *prefix)
 {
     const char *key;
     json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)o, key, v) {
+    json_object_foreach((json_t *)(uintptr_t)o, key, v)
+    {
         char name[128];
         snprintf(name, sizeof name, "%s%s", prefix, key);
         if (json_is_object(v) && !*prefix) {
@@ -72,7 +75,7 @@ see_case(const RandomModel *r)
         see(r->model, r->label[k], "");
 }
 
-// ---- numbers of a case -----------------------------------------------------------------------------------
+// ---- numbers of a case ------------------------------------------------------------
 
 // Logits of all samples, then the gradients of all parameters.
 typedef struct Numbers {
@@ -124,9 +127,10 @@ near(const Numbers *a, const Numbers *b, double limit)
     return a->n == b->n;
 }
 
-// ---- gradients against differences -----------------------------------------------------------------------
+// ---- gradients against differences ------------------------------------------------
 
-// A direction in the space of one parameter, or of all: each element of it between -1 and 1.
+// A direction in the space of one parameter, or of all: each element of it between -1 and
+// 1.
 typedef struct Direction {
     int only; // -1: all parameters
     double **v;
@@ -157,7 +161,8 @@ value_along(const RandomModel *r, Interp *it, const Direction *d, double **room,
 
 // Central differences with two steps; a kink or rounding upsets at most one of them.
 static bool
-agrees(const RandomModel *r, Interp *it, const Numbers *x, const Direction *d, double **room)
+agrees(const RandomModel *r, Interp *it, const Numbers *x, const Direction *d,
+       double **room)
 {
     const Graph *g = r->c.graph;
     double slope = 0.0, size = 0.0, best = INFINITY, found = 0.0;
@@ -169,7 +174,8 @@ agrees(const RandomModel *r, Interp *it, const Numbers *x, const Direction *d, d
                 size += fabs(x->v[at]);
             }
     for (double h = 1e-4; h > 5e-6; h /= 10.0) {
-        double fd = (value_along(r, it, d, room, h) - value_along(r, it, d, room, -h)) / (2.0 * h);
+        double fd = (value_along(r, it, d, room, h) - value_along(r, it, d, room, -h)) /
+                    (2.0 * h);
         if (fabs(fd - slope) < best) {
             best = fabs(fd - slope);
             found = fd;
@@ -177,8 +183,8 @@ agrees(const RandomModel *r, Interp *it, const Numbers *x, const Direction *d, d
     }
     if (best <= 1e-5 * fmax(size, 1e-3))
         return true;
-    printf("%s: expected %.12g, found %.12g\n", d->only < 0 ? "all" : g->params[d->only].name, found,
-           slope);
+    printf("%s: expected %.12g, found %.12g\n",
+           d->only < 0 ? "all" : g->params[d->only].name, found, slope);
     return false;
 }
 
@@ -207,7 +213,7 @@ check_differences(RandomModel *r, const Numbers *x)
     return ok;
 }
 
-// ---- the checks of a case --------------------------------------------------------------------------------
+// ---- the checks of a case ---------------------------------------------------------
 
 static Numbers
 after_passes(const char *model, uint64_t seed, const char *choice, bool *ok)
@@ -238,7 +244,8 @@ check_passes(const char *model, uint64_t seed, const Numbers *plain)
         bool ok;
         Numbers x = after_passes(model, seed, choices[c], &ok);
         ok = ok && (c == 0 ? near(&x, plain, 1e-9)
-                           : x.n == none.n && memcmp(x.v, none.v, (size_t)x.n * sizeof *x.v) == 0);
+                           : x.n == none.n &&
+                                 memcmp(x.v, none.v, (size_t)x.n * sizeof *x.v) == 0);
         if (!ok)
             printf("numbers differ with %s\n", choices[c]);
         good = good && ok;
@@ -298,7 +305,8 @@ check_case(const char *model, uint64_t seed, int *refused)
         free(x.v);
     }
     if (!ok || getenv("PCVR_CASE")) {
-        char *schema = json_dumps(r.schema_json, 0), *config = json_dumps(r.config_json, 0);
+        char *schema = json_dumps(r.schema_json, 0),
+             *config = json_dumps(r.config_json, 0);
         printf("%s%s/%d\n%s\n%s\n", ok ? "" : "FAIL ", model, (int)seed, schema, config);
         free(schema);
         free(config);
@@ -323,29 +331,35 @@ check_model(const char *model)
     assert_true(only || refused * 4 <= n);
 }
 
-// ---- what must have been taken ---------------------------------------------------------------------------
+// ---- what must have been taken ----------------------------------------------------
 
 // Branches that no single field tells, by model; "*" for all seven.
 static const struct {
     const char *model, *labels[16];
 } wanted[] = {
-    {"*", {"one domain", "several domains", "max_len 1", "no user dense", "no item dense",
-           "dense on both sides", "length above top_k", "length up to top_k",
-           "domain without a feature", "padding overwritten"}},
-    {"baseline", {"longer above top_k", "longer up to top_k, causal", "empty group map",
-                  "empty group", "token count differs from the groups",
-                  "odd head width under RoPE"}},
-    {"dualq", {"longer above top_k", "pair by softmax", "pair by share", "no pair feature",
-               "user dense split", "user dense whole", "fid 129 in two tokens", "fid 129 whole",
-               "domains interleaved", "ratio views", "odd head width under RoPE"}},
-    {"interformer", {"empty group", "empty group map", "token count differs from the groups",
-                     "heads lowered"}},
-    {"onetrans", {"empty group", "empty group map", "token count differs from the groups",
-                  "heads lowered", "no domain"}},
-    {"queryformer", {"empty group", "empty group map", "token count differs from the groups",
-                     "heads lowered"}},
-    {"symbiosis", {"empty group", "empty group map", "heads lowered", "no domain", "memory uniform",
-                   "memory stratified", "memory by quality", "memory of v2"}},
+    {"*",
+     {"one domain", "several domains", "max_len 1", "no user dense", "no item dense",
+      "dense on both sides", "length above top_k", "length up to top_k",
+      "domain without a feature", "padding overwritten"}},
+    {"baseline",
+     {"longer above top_k", "longer up to top_k, causal", "empty group map",
+      "empty group", "token count differs from the groups", "odd head width under RoPE"}},
+    {"dualq",
+     {"longer above top_k", "pair by softmax", "pair by share", "no pair feature",
+      "user dense split", "user dense whole", "fid 129 in two tokens", "fid 129 whole",
+      "domains interleaved", "ratio views", "odd head width under RoPE"}},
+    {"interformer",
+     {"empty group", "empty group map", "token count differs from the groups",
+      "heads lowered"}},
+    {"onetrans",
+     {"empty group", "empty group map", "token count differs from the groups",
+      "heads lowered", "no domain"}},
+    {"queryformer",
+     {"empty group", "empty group map", "token count differs from the groups",
+      "heads lowered"}},
+    {"symbiosis",
+     {"empty group", "empty group map", "heads lowered", "no domain", "memory uniform",
+      "memory stratified", "memory by quality", "memory of v2"}},
     {"tokenformer", {"heads lowered", "no domain"}},
 };
 
@@ -423,12 +437,11 @@ test_branches(void **state)
     assert_int_equal(n, 0);
 }
 
-#define MODEL_TEST(NAME)      \
-    static void               \
-    test_##NAME(void **state) \
-    {                         \
-        (void)state;          \
-        check_model(#NAME);   \
+#define MODEL_TEST(NAME)                                                                 \
+    static void test_##NAME(void **state)                                                \
+    {                                                                                    \
+        (void)state;                                                                     \
+        check_model(#NAME);                                                              \
     }
 MODEL_TEST(baseline)
 MODEL_TEST(dualq)
