@@ -59,6 +59,11 @@ const char *text_comment(Arena *a, const char *s); // one line, cut before a bac
 const char *text_mangled(Arena *a, const char *s); // an identifier, injectively
 const char *c_float_text(Arena *a, double v);
 
+// emit_form.c
+// The C of an operation of a loop, #k standing for operand k.
+const char *op_form(Arena *a, const Stmt *s, const Node *n);
+int expr_index(const Stmt *s, const Node *n); // of a node in s->expr
+
 // emit_loop.c, emit_stmt.c, emit_attend.c
 void emit_loop(Emit *e, const Stmt *s);
 void emit_stmt(Emit *e, const Stmt *s);
