@@ -6,10 +6,10 @@
 
 #include "checkpoint.h"
 #include "commands.h"
-#include "file.h"
 #include "flags.h"
 #include "json.h"
 #include "saved.h"
+#include "telemetry.h"
 
 static const char usage[] =
     "usage: pcvr infer --experiment MODEL.pcvr --dataset-path PATH --result-dir DIR "
@@ -94,69 +94,60 @@ predictions_json(const Scores *s, const double *p)
     return file;
 }
 
-static bool
-write_json(const char *path, json_t *v, PcvrError *err)
-{
-    char *text = json_text(v, 2);
-    bool ok = text || pcvr_fail(err, "%s: out of memory", path);
-    if (ok) {
-        size_t n = strlen(text);
-        text[n] = '\n';
-        ok = pcvr_file_write(path, text, n + 1, err);
-    }
-    free(text);
-    json_decref(v);
-    return ok;
-}
-
 static json_t *
-summary_json(const Run *r, const char *weights, const char *path, size_t entries,
-             int64_t batch, int64_t rows, double seconds)
+summary_json(const Run *r, const char *weights, const char *path, int64_t entries,
+             int64_t batch, json_t *telemetry)
 {
-    json_t *v = json_object(), *t = json_object();
+    json_t *v = json_object();
     json_object_set_new(v, "checkpoint_path", json_string(weights));
     json_object_set_new(v, "schema_path", json_string(r->schema_path));
     json_object_set_new(v, "schema", json_load_file(r->schema_path, 0, NULL));
     json_object_set_new(v, "predictions_path", json_string(path));
-    json_object_set_new(v, "prediction_count", json_integer((json_int_t)entries));
+    json_object_set_new(v, "prediction_count", json_integer(entries));
     json_object_set_new(v, "batch_size", json_integer(batch));
-    json_object_set_new(t, "label", json_string("inference"));
-    json_object_set_new(t, "elapsed_sec", json_finite(seconds));
-    json_object_set_new(t, "rows", json_integer(rows));
-    json_object_set_new(t, "rows_per_sec",
-                        json_finite((double)rows / (seconds > 0.0 ? seconds : 1e-9)));
-    json_object_set_new(v, "telemetry", t);
+    json_object_set_new(v, "num_workers", json_integer(r->f.workers));
+    json_object_set_new(v, "telemetry", telemetry);
     return v;
+}
+
+// Writes predictions.json, then tells about it. `path` has room for the names of both files.
+static bool
+write_results(const Run *r, const char *weights, int64_t batch, const Scores *s,
+              const double *p, const Telemetry *t, char *path, PcvrError *err)
+{
+    json_t *file = predictions_json(s, p);
+    int64_t entries = (int64_t)json_object_size(json_object_get(file, "predictions"));
+    sprintf(path, "%s/predictions.json", r->run_dir);
+    bool ok = telemetry_write(path, file, err);
+    json_decref(file);
+    if (!ok)
+        return false;
+    json_t *telemetry = telemetry_scored(t, r, weights, path, s);
+    json_t *v = summary_json(r, weights, path, entries, batch, telemetry);
+    char *line = json_text(v, 0);
+    fprintf(r->say, "%s: %lld predictions of %lld rows\n", path, (long long)entries,
+            (long long)s->n);
+    sprintf(path, "%s/inference_telemetry.json", r->run_dir);
+    ok = (line || pcvr_fail(err, "out of memory")) && telemetry_write(path, telemetry, err);
+    if (ok && r->f.json)
+        printf("%s\n", line);
+    json_decref(v);
+    free(line);
+    return ok;
 }
 
 static bool
 score(Run *r, pcvr_runner *runner, const char *weights, int64_t batch, PcvrError *err)
 {
     Scores s = {.want_users = true};
-    double start = pcvr_now();
+    Telemetry t = telemetry_start("inference");
     char *path = malloc(strlen(r->run_dir) + 64);
     bool ok = (path || pcvr_fail(err, "out of memory")) &&
+              run_log_open(r, r->run_dir, "infer.log", err) &&
               run_score(r, runner, 0, data_n_groups(r->data), batch, &s, err);
     double *p = ok ? saved_probabilities(&s) : NULL;
-    ok = ok && (p || pcvr_fail(err, "out of memory")) && pcvr_make_dirs(r->run_dir, err);
-    if (ok) {
-        json_t *file = predictions_json(&s, p);
-        size_t entries = json_object_size(json_object_get(file, "predictions"));
-        sprintf(path, "%s/predictions.json", r->run_dir);
-        ok = write_json(path, file, err);
-        json_t *v =
-            summary_json(r, weights, path, entries, batch, s.n, pcvr_now() - start);
-        char *line = json_text(v, 0);
-        if (ok && r->f.json && line)
-            printf("%s\n", line);
-        if (ok)
-            fprintf(r->say, "%s: %zu predictions of %lld rows\n", path, entries,
-                    (long long)s.n);
-        free(line);
-        sprintf(path, "%s/inference_telemetry.json", r->run_dir);
-        ok = ok && write_json(path, json_incref(json_object_get(v, "telemetry")), err);
-        json_decref(v);
-    }
+    ok = ok && (p || pcvr_fail(err, "out of memory")) &&
+         write_results(r, weights, batch, &s, p, &t, path, err);
     free(p);
     free(path);
     scores_free(&s);

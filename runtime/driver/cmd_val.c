@@ -12,6 +12,7 @@
 #include "json.h"
 #include "run.h"
 #include "saved.h"
+#include "telemetry.h"
 
 static const char usage[] =
     "usage: pcvr val --experiment MODEL.pcvr --dataset-path PATH [flags]\n\n"
@@ -138,24 +139,40 @@ metrics_json(const PcvrEvaluation *e)
     return v;
 }
 
+// The row groups, and how training would split them.
+static json_t *
+data_json(const Run *r)
+{
+    DataSplit s = {0};
+    DataError e;
+    json_t *v = json_object(), *warnings = json_array();
+    json_object_set_new(v, "dataset_path", json_string(r->f.dataset));
+    json_object_set_new(v, "file_count", json_integer(data_n_files(r->data)));
+    json_object_set_new(v, "total_row_groups", json_integer(data_n_groups(r->data)));
+    json_object_set_new(v, "total_rows", json_integer(data_rows(r->data)));
+    if (data_split(r->data, "row_group_tail", 0.1, 1.0, &s, &e) == 0)
+        json_object_set_new(v, "row_group_split", run_split_json(&s));
+    if (s.reused)
+        json_array_append_new(warnings, json_string("one row group: a split would train and "
+                                                    "validate on the same rows"));
+    json_object_set_new(v, "warnings", warnings);
+    return v;
+}
+
 static json_t *
 evaluation_json(const Run *r, const char *weights, const char *predictions, int64_t batch,
-                const PcvrEvaluation *e, double seconds)
+                const PcvrEvaluation *e, json_t *telemetry)
 {
-    json_t *v = json_object(), *telemetry = json_object();
+    json_t *v = json_object();
     json_object_set_new(v, "experiment_name", json_string(r->experiment.name));
     json_object_set_new(v, "checkpoint_path", json_string(weights));
     json_object_set_new(v, "schema_path", json_string(r->schema_path));
     json_object_set_new(v, "schema", json_load_file(r->schema_path, 0, NULL));
     json_object_set_new(v, "metrics", metrics_json(e));
+    json_object_set_new(v, "data_diagnostics", data_json(r));
     json_object_set_new(v, "validation_predictions_path", json_string(predictions));
     json_object_set_new(v, "batch_size", json_integer(batch));
-    json_object_set_new(telemetry, "label", json_string("evaluation"));
-    json_object_set_new(telemetry, "elapsed_sec", json_finite(seconds));
-    json_object_set_new(telemetry, "rows", json_integer(e->sample_count));
-    json_object_set_new(
-        telemetry, "rows_per_sec",
-        json_finite((double)e->sample_count / (seconds > 0.0 ? seconds : 1e-9)));
+    json_object_set_new(v, "num_workers", json_integer(r->f.workers));
     json_object_set_new(v, "telemetry", telemetry);
     return v;
 }
@@ -163,17 +180,17 @@ evaluation_json(const Run *r, const char *weights, const char *predictions, int6
 static bool
 write_evaluation(const Run *r, const char *path, json_t *v, PcvrError *err)
 {
-    char *text = json_text(v, 2), *line = json_text(v, 0);
-    bool ok = (text && line) || pcvr_fail(err, "out of memory");
+    char *line = json_text(v, 0), *beside = malloc(strlen(r->run_dir) + 32);
+    bool ok = (line && beside) || pcvr_fail(err, "out of memory");
+    ok = ok && telemetry_write(path, v, err);
     if (ok) {
-        size_t n = strlen(text);
-        text[n] = '\n';
-        ok = pcvr_file_write(path, text, n + 1, err);
+        sprintf(beside, "%s/evaluation_telemetry.json", r->run_dir);
+        ok = telemetry_write(beside, json_object_get(v, "telemetry"), err);
     }
     if (ok && r->f.json)
         printf("%s\n", line);
-    free(text);
     free(line);
+    free(beside);
     return ok;
 }
 
@@ -211,14 +228,15 @@ evaluate(Run *r, pcvr_runner *runner, const char *weights, int64_t batch,
 {
     Scores s = {.want_users = true};
     PcvrEvaluation e;
-    double start = pcvr_now();
+    Telemetry t = telemetry_start("evaluation");
     bool ok = run_score(r, runner, 0, data_n_groups(r->data), batch, &s, err);
-    double seconds = pcvr_now() - start, *p = ok ? saved_probabilities(&s) : NULL;
+    double *p = ok ? saved_probabilities(&s) : NULL;
     if (ok && (!p || !evaluate_column(&s, p, 0, &e)))
         ok = pcvr_fail(err, "out of memory");
     ok = ok && write_predictions(predictions, &s, p, err);
     if (ok) {
-        json_t *v = evaluation_json(r, weights, predictions, batch, &e, seconds);
+        json_t *v = evaluation_json(r, weights, predictions, batch, &e,
+                                    telemetry_scored(&t, r, weights, predictions, &s));
         ok = write_evaluation(r, output, v, err);
         json_decref(v);
     }
@@ -247,7 +265,7 @@ score_all(Run *r, const char *weights)
          *predictions = malloc(strlen(r->run_dir) + 64);
     r->options.forward_only = true;
     bool ok = (output && predictions) || pcvr_fail(&err, "out of memory");
-    ok = ok && pcvr_make_dirs(r->run_dir, &err);
+    ok = ok && run_log_open(r, r->run_dir, "evaluate.log", &err);
     if (ok && pcvr_runner_new(r->module, batch, &r->options, &runner, text, sizeof text))
         ok = pcvr_fail(&err, "%s", text);
     if (ok) {

@@ -276,3 +276,32 @@ json_finite(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();
 }
+
+// Bytes of the UTF-8 character at p, 0 when there is none.
+static size_t
+utf8_length(const unsigned char *p)
+{
+    size_t n = *p < 0x80 ? 1 : *p < 0xc2 ? 0 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : *p < 0xf5 ? 4 : 0;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    bool overlong = n > 2 && ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xf0 && p[1] < 0x90));
+    bool outside = n > 2 && ((*p == 0xed && p[1] > 0x9f) || (*p == 0xf4 && p[1] > 0x8f));
+    return overlong || outside ? 0 : n;
+}
+
+char *
+json_clean(const char *s)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    char *copy = malloc(3 * strlen(s) + 1), *at = copy;
+    while (copy && *p) {
+        size_t n = utf8_length(p);
+        memcpy(at, n ? (const char *)p : "\xef\xbf\xbd", n ? n : 3);
+        at += n ? n : 3;
+        p += n ? n : 1;
+    }
+    if (copy)
+        *at = 0;
+    return copy;
+}

@@ -34,6 +34,10 @@ json_t *json_path(const json_t *root, const char *path);
 // Replaces the value at a path; every part but the last must exist. Steals `value`.
 bool json_path_set(json_t *root, const char *path, json_t *value);
 
+// A copy of a text in which bytes that are no UTF-8 are U+FFFD, as JSON wants it. The caller frees it;
+// NULL when memory is short.
+char *json_clean(const char *s);
+
 // A number for JSON; NaN and infinities, which it lacks, become null.
 json_t *json_finite(double x);
 

@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include "json.h"
+#include "telemetry.h"
 
 void
 run_free(Run *r)
 {
+    run_log_close(r);
     data_close(r->data);
     schema_free(r->schema);
     settings_free(&r->settings);
@@ -153,9 +155,12 @@ scores_add(Scores *s, pcvr_runner *runner, const DataBatch *b, PcvrError *err)
             s->labels[at * s->actions + a] = (double)b->tensors.label[i];
         s->times[at] = b->tensors.request_time[i];
         if (s->want_users)
-            s->users[at] = b->user_ids[i] ? strdup(b->user_ids[i]) : NULL;
+            s->users[at] = b->user_ids[i] ? json_clean(b->user_ids[i]) : NULL;
+        if (s->want_users && b->user_ids[i] && !s->users[at])
+            return pcvr_fail(err, "out of memory");
     }
     s->n += n;
+    s->batches++;
     return true;
 }
 
@@ -213,6 +218,24 @@ run_diagnostics_json(const PcvrDiagnostics *d)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         json_object_set_new(out, numbers[i].key, json_finite(numbers[i].value));
     return out;
+}
+
+json_t *
+run_split_json(const DataSplit *s)
+{
+    json_t *v = json_object();
+    json_object_set_new(v, "train_row_groups", json_integer(s->train_end - s->train_first));
+    json_object_set_new(v, "valid_row_groups", json_integer(s->valid_end - s->valid_first));
+    json_object_set_new(v, "train_row_group_range",
+                        json_pack("[ii]", s->train_first, s->train_end));
+    json_object_set_new(v, "valid_row_group_range",
+                        json_pack("[ii]", s->valid_first, s->valid_end));
+    json_object_set_new(v, "train_rows", json_integer(s->train_rows));
+    json_object_set_new(v, "valid_rows", json_integer(s->valid_rows));
+    json_object_set_new(v, "reuse_train_for_valid", json_boolean(s->reused));
+    json_object_set_new(v, "is_disjoint", json_boolean(!s->reused));
+    json_object_set_new(v, "is_l1_ready", json_boolean(!s->reused));
+    return v;
 }
 
 json_t *

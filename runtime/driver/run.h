@@ -32,7 +32,8 @@ typedef struct Run {
     const pcvr_module *module;
     pcvr_options options;
     bool scored; // once: later scorings of the same rows repeat no warnings
-    FILE *say;   // progress: stdout, or stderr with --json
+    FILE *say;   // progress: stdout, or stderr with --json; a log too while it is open
+    struct RunLog *log;
 } Run;
 
 void run_free(Run *r);
@@ -55,7 +56,7 @@ void run_oov(const Run *r, DataStream *s);
 
 // Scored samples in file order.
 typedef struct Scores {
-    int64_t n, room;
+    int64_t n, room, batches;
     int actions;
     float *logits;  // [n, actions]
     double *labels; // [n, actions], the label repeated
@@ -72,6 +73,8 @@ void scores_free(Scores *s);
 
 // {"sample_count": …}: diagnostics under the reference's names. A new reference.
 json_t *run_diagnostics_json(const PcvrDiagnostics *d);
+// The split, under the reference's names. A new reference.
+json_t *run_split_json(const DataSplit *s);
 // {"bytes": {…}}: the plan, field by field. A new reference.
 json_t *run_plan_json(const pcvr_plan *p);
 // Bytes of memory that this process may take, 0 when unknown.

@@ -385,6 +385,9 @@ open_outputs(Loop *l, Run *r, PcvrError *err)
         l->steps_file = fopen(path, "we");
         if (!l->steps_file)
             ok = pcvr_fail(err, "%s: cannot write: %s", path, strerror(errno));
+        sprintf(path, "%s/logs", r->run_dir);
+        const char *logs = run_path(NULL, "TRAIN_LOG_PATH");
+        ok = ok && run_log_open(r, logs ? logs : path, "train.log", err);
     }
     free(path);
     return ok;
@@ -422,6 +425,7 @@ run_train(Run *r)
          open_stream(&l, r, &err);
     if (ok) {
         interrupted = 0;
+        l.telemetry = telemetry_start("training");
         sigemptyset(&act.sa_mask);
         sigaction(SIGINT, &act, &old);
         train_begin(&l, r);

@@ -6,10 +6,12 @@
 #include <stdio.h>
 
 #include "run.h"
+#include "telemetry.h"
 #include "trainer.h"
 
 typedef struct Loop {
     Trainer trainer;
+    Telemetry telemetry;
     PcvrLossTerm *terms;
     int n_terms;
     DataStream *stream;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
 #include "json.h"
 
 void
@@ -63,43 +62,22 @@ train_begin(const Loop *l, const Run *r)
 }
 
 static json_t *
-split_json(const Loop *l)
-{
-    const DataSplit *s = &l->split;
-    json_t *v = json_object();
-    json_object_set_new(v, "train_row_groups",
-                        json_integer(s->train_end - s->train_first));
-    json_object_set_new(v, "valid_row_groups",
-                        json_integer(s->valid_end - s->valid_first));
-    json_object_set_new(v, "train_row_group_range",
-                        json_pack("[ii]", s->train_first, s->train_end));
-    json_object_set_new(v, "valid_row_group_range",
-                        json_pack("[ii]", s->valid_first, s->valid_end));
-    json_object_set_new(v, "train_rows", json_integer(s->train_rows));
-    json_object_set_new(v, "valid_rows", json_integer(s->valid_rows));
-    json_object_set_new(v, "reuse_train_for_valid", json_boolean(s->reused));
-    json_object_set_new(v, "is_disjoint", json_boolean(!s->reused));
-    return v;
-}
-
-static json_t *
 telemetry_json(const Loop *l, const Run *r)
 {
-    double elapsed = pcvr_now() - l->start;
     int64_t parameters = 0;
-    json_t *v = json_object();
+    json_t *about = json_object();
     for (int i = 0; i < r->module->n_params; i++)
         parameters += r->module->params[i].size;
-    json_object_set_new(v, "label", json_string("training"));
-    json_object_set_new(v, "elapsed_sec", json_finite(elapsed));
+    json_object_set_new(about, "experiment_name", json_string(r->experiment.name));
+    json_object_set_new(about, "run_dir", json_string(r->run_dir));
+    json_t *v = telemetry_end(&l->telemetry, about);
     json_object_set_new(v, "data_wait_sec", json_finite(l->waiting));
     json_object_set_new(v, "steps", json_integer(l->step));
-    json_object_set_new(v, "rows", json_integer(l->rows));
     json_object_set_new(v, "train_rows", json_integer(l->split.train_rows));
     json_object_set_new(v, "valid_rows", json_integer(l->split.valid_rows));
+    json_object_set_new(v, "rows", json_integer(l->rows));
     json_object_set_new(v, "model_parameters", json_integer(parameters));
-    json_object_set_new(v, "rows_per_sec", json_finite((double)l->rows / elapsed));
-    json_object_set_new(v, "steps_per_sec", json_finite((double)l->step / elapsed));
+    telemetry_rates(v);
     return v;
 }
 
@@ -128,7 +106,7 @@ summary_json(const Loop *l, const Run *r, int64_t measured)
     json_object_set(v, "validations", l->validations);
     json_object_set_new(v, "telemetry", telemetry_json(l, r));
     json_object_set_new(v, "experiment_name", json_string(r->experiment.name));
-    json_object_set_new(v, "row_group_split", split_json(l));
+    json_object_set_new(v, "row_group_split", run_split_json(&l->split));
     json_t *plan = run_plan_json(pcvr_runner_plan(l->trainer.runner));
     json_object_set_new(plan, "optimizer_state_bytes",
                         json_integer(l->trainer.state_bytes));
@@ -146,17 +124,17 @@ train_end(Loop *l, Run *r, PcvrError *err)
     int64_t measured = pcvr_runner_measured(l->trainer.runner);
     const char *overrun = pcvr_runner_overrun(l->trainer.runner);
     json_t *v = summary_json(l, r, measured);
-    char *text = json_text(v, 2), *line = json_text(v, 0);
-    char *path = malloc(strlen(r->run_dir) + 32);
-    json_decref(v);
-    bool ok = (text && line && path) || pcvr_fail(err, "out of memory");
+    char *line = json_text(v, 0), *path = malloc(strlen(r->run_dir) + 32);
+    bool ok = (line && path) || pcvr_fail(err, "out of memory");
     if (ok && overrun)
         ok = pcvr_fail(err, "internal fault: the buffer '%s' was overrun", overrun);
     if (ok) {
         sprintf(path, "%s/training_summary.json", r->run_dir);
-        size_t n = strlen(text);
-        text[n] = '\n'; // json_text leaves room for the zero that is not written
-        ok = pcvr_file_write(path, text, n + 1, err);
+        ok = telemetry_write(path, v, err);
+    }
+    if (ok) {
+        sprintf(path, "%s/training_telemetry.json", r->run_dir);
+        ok = telemetry_write(path, json_object_get(v, "telemetry"), err);
     }
     if (ok && r->f.json)
         printf("%s\n", line);
@@ -168,7 +146,7 @@ train_end(Loop *l, Run *r, PcvrError *err)
                 (long long)planned, (long long)measured,
                 measured < planned ? " (less: not every buffer was filled to its end)"
                                    : "");
-    free(text);
+    json_decref(v);
     free(line);
     free(path);
     return ok;
