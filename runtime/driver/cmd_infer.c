@@ -128,7 +128,8 @@ write_results(const Run *r, const char *weights, int64_t batch, const Scores *s,
     fprintf(r->say, "%s: %lld predictions of %lld rows\n", path, (long long)entries,
             (long long)s->n);
     sprintf(path, "%s/inference_telemetry.json", r->run_dir);
-    ok = (line || pcvr_fail(err, "out of memory")) && telemetry_write(path, telemetry, err);
+    ok = (line || pcvr_fail(err, "out of memory")) &&
+         telemetry_write(path, telemetry, err);
     if (ok && r->f.json)
         printf("%s\n", line);
     json_decref(v);

@@ -153,8 +153,9 @@ data_json(const Run *r)
     if (data_split(r->data, "row_group_tail", 0.1, 1.0, &s, &e) == 0)
         json_object_set_new(v, "row_group_split", run_split_json(&s));
     if (s.reused)
-        json_array_append_new(warnings, json_string("one row group: a split would train and "
-                                                    "validate on the same rows"));
+        json_array_append_new(warnings,
+                              json_string("one row group: a split would train and "
+                                          "validate on the same rows"));
     json_object_set_new(v, "warnings", warnings);
     return v;
 }

@@ -224,8 +224,10 @@ json_t *
 run_split_json(const DataSplit *s)
 {
     json_t *v = json_object();
-    json_object_set_new(v, "train_row_groups", json_integer(s->train_end - s->train_first));
-    json_object_set_new(v, "valid_row_groups", json_integer(s->valid_end - s->valid_first));
+    json_object_set_new(v, "train_row_groups",
+                        json_integer(s->train_end - s->train_first));
+    json_object_set_new(v, "valid_row_groups",
+                        json_integer(s->valid_end - s->valid_first));
     json_object_set_new(v, "train_row_group_range",
                         json_pack("[ii]", s->train_first, s->train_end));
     json_object_set_new(v, "valid_row_group_range",

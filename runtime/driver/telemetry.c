@@ -34,7 +34,8 @@ telemetry_end(const Telemetry *t, json_t *metadata)
     json_object_set_new(v, "started_at_unix", json_finite(t->started));
     json_object_set_new(v, "ended_at_unix", json_finite(unix_time()));
     json_object_set_new(v, "elapsed_sec", json_finite(pcvr_now() - t->start));
-    json_object_set_new(v, "cpu_peak_rss_mb", json_finite((double)usage.ru_maxrss / 1024.0));
+    json_object_set_new(v, "cpu_peak_rss_mb",
+                        json_finite((double)usage.ru_maxrss / 1024.0));
     json_object_set_new(v, "metadata", metadata);
     json_object_set_new(v, "cuda_device", json_null());
     json_object_set_new(v, "cuda_peak_allocated_mb", json_real(0.0));
@@ -52,8 +53,9 @@ telemetry_rates(json_t *v)
         const json_t *n = json_object_get(v, names[i]);
         snprintf(name, sizeof name, "%s_per_sec", names[i]);
         if (n)
-            json_object_set_new(v, name,
-                                json_finite(json_number_value(n) / (seconds > 0.0 ? seconds : 1e-9)));
+            json_object_set_new(
+                v, name,
+                json_finite(json_number_value(n) / (seconds > 0.0 ? seconds : 1e-9)));
     }
 }
 
@@ -143,7 +145,9 @@ run_log_open(Run *r, const char *directory, const char *name, PcvrError *err)
         l->screen = r->say;
         l->start = pcvr_now();
         l->file = fopen(path, "we");
-        l->both = l->file ? fopencookie(l, "w", (cookie_io_functions_t){.write = log_write}) : NULL;
+        l->both = l->file
+                      ? fopencookie(l, "w", (cookie_io_functions_t){.write = log_write})
+                      : NULL;
         ok = l->both || pcvr_fail(err, "%s: cannot write the log", path);
     }
     free(path);
@@ -168,7 +172,8 @@ run_log_close(Run *r)
     fclose(l->both);
     bool failed = ferror(l->file) != 0;
     if (fclose(l->file) != 0 || failed)
-        fprintf(stderr, "pcvr %s: warning: the log is not whole: is the disk full?\n", r->command);
+        fprintf(stderr, "pcvr %s: warning: the log is not whole: is the disk full?\n",
+                r->command);
     r->say = l->screen;
     r->log = NULL;
     free(l);

@@ -438,6 +438,7 @@ run_train(Run *r)
     }
     if (!ok)
         status = run_fail(r, 1, err.text);
+    run_log_close(r);
     loop_free(&l);
     return status;
 }
