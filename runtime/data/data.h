@@ -61,6 +61,11 @@ const DataGroup *data_group(const Data *d, int group);
 // frees it; NULL when memory is short. The file need not exist.
 char *data_schema_path(const char *dataset);
 
+// What row groups [first, end) hold, as a schema: in the place of vocabularies the distinct positive
+// ids, of time features the largest time, in the place of dims the longest list. The caller frees it;
+// NULL on failure.
+Schema *data_observe(Data *d, int first, int end, DataError *e);
+
 // Row groups [train_first, train_end) train, [valid_first, valid_end) validate.
 typedef struct DataSplit {
     int train_first, train_end, valid_first, valid_end;

@@ -162,7 +162,7 @@ data_json(const Run *r)
 
 static json_t *
 evaluation_json(const Run *r, const char *weights, const char *predictions, int64_t batch,
-                const PcvrEvaluation *e, json_t *telemetry)
+                const PcvrEvaluation *e, json_t *telemetry, const char *observed)
 {
     json_t *v = json_object();
     json_object_set_new(v, "experiment_name", json_string(r->experiment.name));
@@ -175,6 +175,7 @@ evaluation_json(const Run *r, const char *weights, const char *predictions, int6
     json_object_set_new(v, "batch_size", json_integer(batch));
     json_object_set_new(v, "num_workers", json_integer(r->f.workers));
     json_object_set_new(v, "telemetry", telemetry);
+    json_object_set_new(v, "observed_schema_paths", json_pack("{ss}", "eval", observed));
     return v;
 }
 
@@ -235,12 +236,20 @@ evaluate(Run *r, pcvr_runner *runner, const char *weights, int64_t batch,
     if (ok && (!p || !evaluate_column(&s, p, 0, &e)))
         ok = pcvr_fail(err, "out of memory");
     ok = ok && write_predictions(predictions, &s, p, err);
+    char *observed = ok ? malloc(strlen(r->run_dir) + 64) : NULL;
+    if (observed) {
+        sprintf(observed, "%s/evaluation_observed_schema.json", r->run_dir);
+        ok = observed_write(r, "eval", 0, data_n_groups(r->data), observed, err);
+    } else if (ok) {
+        ok = pcvr_fail(err, "out of memory");
+    }
     if (ok) {
-        json_t *v = evaluation_json(r, weights, predictions, batch, &e,
-                                    telemetry_scored(&t, r, weights, predictions, &s));
+        json_t *took = telemetry_scored(&t, r, weights, predictions, &s);
+        json_t *v = evaluation_json(r, weights, predictions, batch, &e, took, observed);
         ok = write_evaluation(r, output, v, err);
         json_decref(v);
     }
+    free(observed);
     if (ok) {
         fprintf(r->say,
                 "%s: AUC %.6f (95%% %.4f to %.4f)  logloss %.6f  brier %.6f  %lld rows\n",

@@ -97,6 +97,47 @@ telemetry_write(const char *path, const json_t *v, PcvrError *err)
     return ok;
 }
 
+// ---- what the data holds ---------------------------------------------------------------
+
+// The schema's form without the format and the dense features of items, as the reference has it.
+static json_t *
+observed_schema(const Schema *s)
+{
+    char *text = schema_to_json(s);
+    json_t *v = text ? json_loads(text, 0, NULL) : NULL;
+    json_object_del(v, "format");
+    json_object_del(v, "item_dense");
+    free(text);
+    return v;
+}
+
+bool
+observed_write(const Run *r, const char *role, int first, int end, const char *path,
+               PcvrError *err)
+{
+    DataError e = {{0}};
+    int64_t rows = 0;
+    Schema *s = data_observe(r->data, first, end, &e);
+    if (!s)
+        return pcvr_fail(err, "%s", e.text);
+    for (int i = first; i < end; i++)
+        rows += data_group(r->data, i)->rows;
+    json_t *v = json_object();
+    json_object_set_new(v, "dataset_role", json_string(role));
+    json_object_set_new(v, "dataset_path", json_string(r->f.dataset));
+    json_object_set_new(v, "schema_path", json_string(r->schema_path));
+    json_object_set_new(v, "row_group_range", json_pack("[ii]", first, end));
+    json_object_set_new(v, "timestamp_range", json_null());
+    json_object_set_new(v, "hash_split_filter", json_null());
+    json_object_set_new(v, "row_group_count", json_integer(end - first));
+    json_object_set_new(v, "row_count", json_integer(rows));
+    json_object_set_new(v, "schema", observed_schema(s));
+    bool ok = telemetry_write(path, v, err);
+    json_decref(v);
+    schema_free(s);
+    return ok;
+}
+
 // ---- the log ---------------------------------------------------------------------------
 
 typedef struct RunLog {

@@ -24,6 +24,10 @@ void telemetry_rates(json_t *v);
 // Writes it, or any value, with two blanks of indentation and a line's end.
 bool telemetry_write(const char *path, const json_t *v, PcvrError *err);
 
+// Writes what row groups [first, end) hold; `role` is "eval", "train_split", …
+bool observed_write(const Run *r, const char *role, int first, int end, const char *path,
+                    PcvrError *err);
+
 // From now on each line that the run says goes to a log file too, behind date, time and the time
 // since. `directory` is made if needed. run_log_close puts things back.
 bool run_log_open(Run *r, const char *directory, const char *name, PcvrError *err);

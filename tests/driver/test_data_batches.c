@@ -509,6 +509,40 @@ test_strict_ids(void **state)
     }
 }
 
+// What the data set holds, as recorded; dense features of items are not in the record.
+static void
+test_observed(void **state)
+{
+    (void)state;
+    json_t *expected = test_json("small_expected.json");
+    char *path = test_path("small"), *schema = test_path("small/schema.json");
+    DataError e = {{0}};
+    Data *d;
+    Schema *s = schema_read(schema, &e);
+    assert_int_equal(data_open(path, s, &(DataOptions){0}, &d, &e), 0);
+    Schema *o = data_observe(d, 0, data_n_groups(d), &e);
+    assert_non_null(o);
+    char *text = schema_to_json(o);
+    json_t *found = json_loads(text, 0, NULL);
+    json_object_del(found, "format");
+    json_object_del(found, "item_dense");
+    const json_t *want = json_object_get(expected, "observed_schema");
+    if (!json_equal(found, json_object_get(want, "schema")))
+        fail_msg("observed: %s", text);
+    json_decref(found);
+    free(text);
+    schema_free(o);
+    // Fewer row groups hold less.
+    o = data_observe(d, 0, 1, &e);
+    assert_true(o->item_int.features[0].vocab < 32);
+    schema_free(o);
+    data_close(d);
+    schema_free(s);
+    free(path);
+    free(schema);
+    json_decref(expected);
+}
+
 // Lengths of domains that the list leaves out, and the shapes that follow.
 static void
 test_default_len(void **state)
@@ -595,9 +629,9 @@ main(void)
         cmocka_unit_test(test_strict_time),  cmocka_unit_test(test_samplers),
         cmocka_unit_test(test_sweeps_go_on), cmocka_unit_test(test_order),
         cmocka_unit_test(test_oov),          cmocka_unit_test(test_strict_ids),
-        cmocka_unit_test(test_default_len),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_close_early),  cmocka_unit_test(test_order_file),
-        cmocka_unit_test(test_learn_sets),
+        cmocka_unit_test(test_observed),     cmocka_unit_test(test_default_len),
+        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_close_early),
+        cmocka_unit_test(test_order_file),   cmocka_unit_test(test_learn_sets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,9 @@ scored="$common checkpoint_path dataset_path batches prediction_file_mb checkpoi
 names "$tmp/run/evaluation_telemetry.json" $scored
 names "$tmp/run/evaluation.json" experiment_name checkpoint_path schema_path schema metrics auc_ci brier gauc \
     data_diagnostics file_count total_row_groups total_rows warnings validation_predictions_path batch_size \
-    num_workers telemetry
+    num_workers telemetry observed_schema_paths
+names "$tmp/run/evaluation_observed_schema.json" dataset_role dataset_path schema_path row_group_range \
+    timestamp_range hash_split_filter row_group_count row_count schema seq_a ts_fid
 names "$tmp/inf/inference_telemetry.json" $scored
 names "$tmp/inf/predictions.json" predictions
 names "$tmp/printed.json" checkpoint_path schema_path schema predictions_path prediction_count batch_size \
