@@ -194,9 +194,9 @@ emit_helpers(Emit *e, Text *out)
     const Tiles *t = e->t;
     ADD("enum { ACTIONS = %lld, EMBEDDING = %lld };\n\n", (long long)view_size(&t->logits),
         (long long)(t->embedding.buf ? view_size(&t->embedding) : 0));
-    ADD("// Scratch of a thread: records of the GROUP samples that pass a phase together, then what one "
-        "sample\n// needs within a phase. A forward pass that keeps nothing has the kept records there "
-        "too.\nenum {\n    GROUP = %lld,\n    FORWARD_RECORD = %lld,\n    BACKWARD_RECORD = %lld,\n"
+    ADD("// Scratch of a thread: records of the GROUP samples that pass a phase together, then what\n"
+        "// one sample needs within a phase. A forward pass that keeps nothing has the kept records\n"
+        "// there too.\nenum {\n    GROUP = %lld,\n    FORWARD_RECORD = %lld,\n    BACKWARD_RECORD = %lld,\n"
         "};\n\n", (long long)t->group, (long long)t->chunk_bytes[TL_FORWARD],
         (long long)t->chunk_bytes[TL_BACKWARD]);
     ADD("static inline unsigned char *\nkept_of(const pcvr_ctx *x, int64_t s)\n{\n"

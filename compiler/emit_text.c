@@ -303,6 +303,26 @@ can_break(const char *line, size_t cut)
     return before == ',' || before == ';' || before == '=' || after == '?' || after == ':';
 }
 
+// The outermost place to break a line at, the last of equals; 0 where there is none.
+static size_t
+best_break(const char *line, size_t most)
+{
+    size_t best = 0;
+    int depth = 0, best_depth = 0;
+    for (size_t i = 0; i < most; i++) {
+        depth += (line[i] == '(' || line[i] == '[' || line[i] == '{') -
+                 (line[i] == ')' || line[i] == ']' || line[i] == '}');
+        size_t cut = i + 1;
+        if (cut < 24 || !can_break(line, cut))
+            continue;
+        if (best == 0 || depth <= best_depth) {
+            best = cut;
+            best_depth = depth;
+        }
+    }
+    return best;
+}
+
 static void
 print_line(Arena *a, Text *out, const char *line, size_t n, int indent)
 {
@@ -313,10 +333,8 @@ print_line(Arena *a, Text *out, const char *line, size_t n, int indent)
     }
     int more = indent + 8;
     while ((size_t)indent + n > WIDTH && line[0] != '/' && line[0] != '#') {
-        size_t cut = WIDTH - (size_t)indent;
-        while (cut > 20 && !can_break(line, cut))
-            cut--;
-        if (cut <= 20)
+        size_t cut = best_break(line, WIDTH - (size_t)indent);
+        if (cut == 0)
             break;
         text_add(a, out, "%*s%.*s\n", indent, "", (int)cut - 1, line);
         line += cut;

@@ -110,8 +110,9 @@ column_text(Arena *a, const Roll *r, const Column *c)
     if (c->even && c->step == 0)
         return arena_printf(a, "%lld", (long long)c->base);
     if (c->even) {
-        const char *move = c->step == 1 ? "m"
-                                        : arena_printf(a, "%lld * m", (long long)c->step);
+        const char *move = c->step == 1    ? "m"
+                           : c->step == -1 ? "-m"
+                                           : arena_printf(a, "%lld * m", (long long)c->step);
         if (c->base == 0)
             return move;
         return c->step < 0 ? arena_printf(a, "%lld - %s", (long long)c->base, move + 1)

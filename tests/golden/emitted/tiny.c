@@ -18,8 +18,9 @@ enum {
 
 enum { ACTIONS = 1, EMBEDDING = 0 };
 
-// Scratch of a thread: records of the GROUP samples that pass a phase together, then what one sample
-// needs within a phase. A forward pass that keeps nothing has the kept records there too.
+// Scratch of a thread: records of the GROUP samples that pass a phase together, then what
+// one sample needs within a phase. A forward pass that keeps nothing has the kept records
+// there too.
 enum {
     GROUP = 8,
     FORWARD_RECORD = 1024,
@@ -98,8 +99,8 @@ blocks_0_forward_1(const pcvr_ctx *x, int64_t s, int slot)
     // tiny.pcvr:16  mul  f32[16, 8]
     for (int i0 = 0; i0 < 16; i0++) {
         K_EACH(c, n, 8, {
-            v_store_n(t + 128 + 8 * i0 + c, n, v_mul(v_load_n(t + 8 * i0 + c, n),
-                    v_load_n(p[2] + c, n)));
+            v_store_n(t + 128 + 8 * i0 + c, n,
+                    v_mul(v_load_n(t + 8 * i0 + c, n), v_load_n(p[2] + c, n)));
         });
     }
     {
@@ -112,8 +113,8 @@ blocks_0_forward_1(const pcvr_ctx *x, int64_t s, int slot)
     // tiny.pcvr:17  attend  f32[16, 8]
     {
         static const int32_t lo[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-        static const int32_t hi[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-                16};
+        static const int32_t hi[] =
+                {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
         uint8_t *const mask = tb + 5760;
         for (int j0 = 0; j0 < 16; j0++) {
             for (int i0 = 0; i0 < 16; i0++) {
@@ -181,8 +182,8 @@ outer_1_forward_1(const pcvr_ctx *x, int64_t s, int slot)
     {
         v_f32 r = v_zero();
         K_EACH(c, n, 8, {
-            r = v_add(v_blend(vm_first(n), v_mul(v_load_n(k + c, n), v_load_n(p[1] + c,
-                    n)), v_zero()), r);
+            r = v_add(v_blend(vm_first(n),
+                    v_mul(v_load_n(k + c, n), v_load_n(p[1] + c, n)), v_zero()), r);
         });
         t[0] = v_hsum(r);
     }
@@ -213,8 +214,9 @@ outer_0_backward_1(const pcvr_ctx *x, int64_t s, int slot)
     {
         const v_f32 x0 = v_set1(dlogits[0]);
         K_EACH(c, n, 8, {
-            v_store_n(a + c, n, v_add(v_load_n(a + c, n), v_blend(v_eq(x0, v_zero()),
-                    v_zero(), v_mul(x0, v_load_n(k + c, n)))));
+            v_store_n(a + c, n, v_add(v_load_n(a + c, n),
+                    v_blend(v_eq(x0, v_zero()), v_zero(),
+                    v_mul(x0, v_load_n(k + c, n)))));
         });
     }
     // tiny.pcvr:30  zmul  f32[8]
@@ -222,10 +224,10 @@ outer_0_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         const v_f32 x0 = v_set1(dlogits[0]);
         const v_f32 x2 = v_set1(in[48]);
         K_EACH(c, n, 8, {
-            const v_f32 y0 = v_blend(v_eq(x0, v_zero()), v_zero(), v_mul(x0,
-                    v_load_n(p[1] + c, n)));
-            v_store_n(g + 128 + c, n, v_blend(v_eq(y0, v_zero()), v_zero(), v_mul(y0,
-                    x2)));
+            const v_f32 y0 = v_blend(v_eq(x0, v_zero()), v_zero(),
+                    v_mul(x0, v_load_n(p[1] + c, n)));
+            v_store_n(g + 128 + c, n,
+                    v_blend(v_eq(y0, v_zero()), v_zero(), v_mul(y0, x2)));
         });
     }
     (void)x, (void)s, (void)slot;
@@ -273,8 +275,8 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
     // tiny.pcvr:16  mul  f32[16, 8]
     for (int i0 = 0; i0 < 16; i0++) {
         K_EACH(c, n, 8, {
-            v_store_n(t + 1824 + 8 * i0 + c, n, v_mul(v_load_n(t + 1696 + 8 * i0 + c, n),
-                    v_load_n(p[2] + c, n)));
+            v_store_n(t + 1824 + 8 * i0 + c, n,
+                    v_mul(v_load_n(t + 1696 + 8 * i0 + c, n), v_load_n(p[2] + c, n)));
         });
     }
     {
@@ -287,8 +289,8 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
     // tiny.pcvr:17  attend  f32[16, 8]
     {
         static const int32_t lo[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-        static const int32_t hi[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-                16};
+        static const int32_t hi[] =
+                {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
         uint8_t *const mask = tb + 4736;
         for (int j0 = 0; j0 < 16; j0++) {
             for (int i0 = 0; i0 < 16; i0++) {
@@ -316,8 +318,8 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
     // tiny.pcvr:17  attend_back  f32[384]
     {
         static const int32_t lo[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-        static const int32_t hi[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-                16};
+        static const int32_t hi[] =
+                {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
         uint8_t *const mask = tb + 11392;
         for (int j0 = 0; j0 < 16; j0++) {
             for (int i0 = 0; i0 < 16; i0++) {
@@ -360,15 +362,17 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
     }
     // tiny.pcvr:16  add  f32[16, 8]
     K_EACH(c, n, 128, {
-        v_store_n(t + 384 + c, n, v_add(v_add(v_load_n(t + c, n), v_load_n(t + 128 + c,
-                n)), v_load_n(t + 256 + c, n)));
+        v_store_n(t + 384 + c, n,
+                v_add(v_add(v_load_n(t + c, n), v_load_n(t + 128 + c, n)),
+                v_load_n(t + 256 + c, n)));
     });
     // tiny.pcvr:16  zmul  f32[16, 8]
     for (int i0 = 0; i0 < 16; i0++) {
         K_EACH(c, n, 8, {
             const v_f32 x0 = v_load_n(t + 384 + 8 * i0 + c, n);
-            v_store_n(t + 8 * i0 + c, n, v_blend(v_eq(x0, v_zero()), v_zero(), v_mul(x0,
-                    v_load_n(p[2] + c, n))));
+            v_store_n(t + 8 * i0 + c, n,
+                    v_blend(v_eq(x0, v_zero()), v_zero(),
+                    v_mul(x0, v_load_n(p[2] + c, n))));
         });
     }
     // tiny.pcvr:16  sum  f32[8]
@@ -376,8 +380,8 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         v_f32 r = v_load_n(a + 336 + c, n);
         for (int i0 = 0; i0 < 16; i0++) {
             const v_f32 x0 = v_load_n(t + 384 + 8 * i0 + c, n);
-            r = v_add(r, v_blend(v_eq(x0, v_zero()), v_zero(), v_mul(x0,
-                    v_load_n(t + 1696 + 8 * i0 + c, n))));
+            r = v_add(r, v_blend(v_eq(x0, v_zero()), v_zero(),
+                    v_mul(x0, v_load_n(t + 1696 + 8 * i0 + c, n))));
         }
         v_store_n(a + 336 + c, n, r);
     });
@@ -405,8 +409,8 @@ outer_1_backward_1(const pcvr_ctx *x, int64_t s, int slot)
     // tiny.pcvr:27  add  f32[16, 8]
     for (int i0 = 0; i0 < 16; i0++) {
         K_EACH(c, n, 8, {
-            v_store_n(t + 8 * i0 + c, n, v_add(v_load_n(g + 128 + c, n),
-                    v_load_n(g + 8 * i0 + c, n)));
+            v_store_n(t + 8 * i0 + c, n,
+                    v_add(v_load_n(g + 128 + c, n), v_load_n(g + 8 * i0 + c, n)));
         });
     }
     // tiny.pcvr:27  acc_rows  f32[16, 8]
@@ -539,7 +543,7 @@ const pcvr_module MODULE = {
     .checkpoint = "blocks",
     .config = "{\"d\":8,\"heads\":2,\"gradient_checkpointing\":false}",
     .compiler = "0.1.0",
-    .hash = 0x47418d6e05fe8690u,
+    .hash = 0xbe065c0c20828f74u,
     .actions = ACTIONS,
     .embedding = EMBEDDING,
     .n_params = 7,
