@@ -7,6 +7,10 @@
 # make demo     synthetic data, and a model trained on it: MODEL=onetrans or another of models/
 # make install  under PREFIX (/usr/local), below DESTDIR; make uninstall takes it away again
 # make bless    records anew what the compiler writes for tests/golden/emitted, and what it counts
+# make bench    a step of each model for each checkpoint choice, as tables in build/bench;
+#               MODEL=name picks one, BATCH=32, ITERS=10, PCVR_ISA=avx2 change it
+# make bench-peers  UPSTREAM=DIR: the same steps in turns with PyTorch's, DIR a checkout of the
+#               reference; PYTHON=one that has torch, MODES=eager,checkpoint,compile, ROUNDS=5
 # make bench-kernels  rates of the CPU kernels
 # make fuzz     libFuzzer over every parser of outside input, FUZZ_S seconds each (needs clang)
 # make format   clang-format over the hand-written sources
@@ -30,7 +34,7 @@ INC := -Icompiler -Iruntime -Iruntime/kernels -Iruntime/data -Iruntime/driver -I
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE $(OPT) $(NUM) $(WARN) $(SANFLAGS) $(INC) $(CFLAGS)
 LIBS := -ljansson -lm -ldl -lpthread
 
-.PHONY: all test demo bless install uninstall fuzz format clean deps bench-kernels
+.PHONY: all test demo bless install uninstall fuzz format clean deps bench bench-peers bench-kernels
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -132,6 +136,17 @@ bench-kernels: $(foreach i,scalar avx2 avx512,$(BUILD)/bench/kernels.$i)
 $(BUILD)/bench/kernels.%: $(BUILD)/tests/bench/bench_kernels.%.o
 	@mkdir -p $(@D)
 	$(CC) $(SANFLAGS) -o $@ $< $(LIBS)
+
+# MODEL picks only where it is given here: the demo has a default of its own.
+BENCH_FLAGS = --build $(BUILD) $(if $(BENCH_MODEL),--model $(BENCH_MODEL)) $(if $(BATCH),--batch $(BATCH)) \
+              $(if $(ITERS),--iters $(ITERS))
+BENCH_MODEL := $(MODEL)
+bench: all
+	@python3 tests/bench/bench.py $(BENCH_FLAGS)
+bench-peers: all
+	@test -n '$(UPSTREAM)' || { echo "bench-peers: expected UPSTREAM=DIR, a checkout of the reference" >&2; exit 2; }
+	@python3 tests/bench/bench_peers.py $(BENCH_FLAGS) --upstream '$(UPSTREAM)' $(if $(PYTHON),--python '$(PYTHON)') \
+	    $(if $(MODES),--modes $(MODES)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 test: all $(TEST_BIN)
 	@BUILD=$(BUILD) T='$(T)' PCVR_CFLAGS='$(SANFLAGS) $(PCVR_CFLAGS)' tests/run
