@@ -156,13 +156,14 @@ add_term(Tiles *t, Node *n, Node *value, int64_t skip, View window, bool add)
     s->iter = view_shape(&window);
     s->out[0] = window;
     s->add = add;
-    s->vector = true;
+    int64_t across = last_stride(&window, s->iter);
+    s->vector = across == 1 || view_size(&window) == 1;
     s->leaf = arena_array(&t->mem->perm, Leaf, 1);
     s->n_leaf = 1;
     int64_t step = last_stride(&v, s->iter);
     Region *r = t->regions.v[t->region];
     r->stmts.n--;
-    if (step != 0 && step != 1)
+    if (s->vector && step != 0 && step != 1)
         v = view_unit(t, v, value);
     array_push(&t->mem->perm, &r->stmts, s);
     s->leaf[0] = (Leaf){value, v};

@@ -161,6 +161,22 @@ distance(const Numbers *a, const Numbers *b)
 }
 
 static void
+show_difference(const RandomGraph *r, const Numbers *got, const Numbers *want, double d)
+{
+    int64_t at = got->n_logits;
+    printf("differs by %g from the interpreter\n", d);
+    for (int64_t k = 0; k < at; k++)
+        printf("  logit %d: %g, expected %g\n", (int)k, got->v[k], want->v[k]);
+    for (int p = 0; p < r->g->n_params; p++) {
+        int64_t n = shape_size(r->g->params[p].shape);
+        Numbers a = {got->v + at, n, 0}, b = {want->v + at, n, 0};
+        if (!(distance(&a, &b) < 1e-3))
+            printf("  gradient of %s differs by %g\n", r->g->params[p].name, distance(&a, &b));
+        at += n;
+    }
+}
+
+static void
 check_seed(int seed)
 {
     static const char *const choices[] = {"none", "blocks", "sample"};
@@ -178,7 +194,7 @@ check_seed(int seed)
             Numbers got = execute(&r, m, chunks[c]);
             double d = distance(&got, &want);
             if (!(d < 1e-3))
-                printf("seed %d, %s: differs by %g from the interpreter\n", seed, choices[k], d);
+                show_difference(&r, &got, &want, d);
             assert_true(d < 1e-3);
             if (!first.v) {
                 first = got;
