@@ -124,12 +124,18 @@ rc_fields(RandomModel *r, const RmFields *user, const RmFields *item, bool loose
     return ns;
 }
 
+static inline int64_t
+rm_width(RandomModel *r)
+{
+    return r->wide ? RM_PICK(r, 16, 24, 32, 45) : RM_PICK(r, 4, 6, 8, 9);
+}
+
 // What most models read. d: d_model, 0 draws one.
 static inline void
 rc_common(RandomModel *r, json_t *c, int64_t d)
 {
-    rc_int(c, "d_model", d ? d : RM_PICK(r, 4, 6, 8, 9));
-    rc_int(c, "emb_dim", RM_PICK(r, 2, 3, 5));
+    rc_int(c, "d_model", d ? d : rm_width(r));
+    rc_int(c, "emb_dim", r->wide ? RM_PICK(r, 8, 16, 21) : RM_PICK(r, 2, 3, 5));
     rc_int(c, "num_blocks", rm_int(r, 1, 2));
     rc_int(c, "num_heads", d ? rc_divisor(r, d) : RM_PICK(r, 1, 2, 3, 4, 5));
     rm_label(r, rc_get(c, "d_model") % rc_get(c, "num_heads") != 0, "heads lowered");
@@ -139,7 +145,8 @@ rc_common(RandomModel *r, json_t *c, int64_t d)
     rc_bool(r, c, "use_time_buckets");
     rc_int(c, "emb_skip_threshold", RM_PICK(r, 0, 6, 6, 1000000));
     rc_int(c, "seq_id_threshold", RM_PICK(r, 0, 4, 10000));
-    rc_int(c, "seq_top_k", RM_PICK(r, 1, 2, 3, 5, 50));
+    rc_int(c, "seq_top_k",
+           r->wide ? RM_PICK(r, 4, 9, 17, 50) : RM_PICK(r, 1, 2, 3, 5, 50));
     rc_bool(r, c, "seq_causal");
     rc_bool(r, c, "use_rope");
     rc_real(c, "rope_base", rm_one_in(r, 2) ? 10000.0 : 20.0);
@@ -255,8 +262,8 @@ rc_baseline(RandomModel *r, json_t *lens)
     int64_t tokens = queries * domains + rc_tokens(ns, "user_tokens", n[0]) +
                      rc_tokens(ns, "item_tokens", n[1]) + dense;
     rc_common(r, c,
-              strcmp(mode, "full") == 0 ? tokens * rm_int(r, 1, 2)
-                                        : RM_PICK(r, 4, 6, 8, 9));
+              strcmp(mode, "full") == 0 ? tokens * (r->wide ? 4 : rm_int(r, 1, 2))
+                                        : rm_width(r));
     rc_int(c, "num_queries", queries);
     if (rm_one_in(r, 8))
         rc_int(c, "num_blocks", 0);
@@ -420,8 +427,10 @@ rc_dualq(RandomModel *r, json_t *lens)
     int64_t tokens =
         queries * (rc_is(c, "use_time_aligned_interleave") ? 1 : domains * views);
     rc_common(r, c,
-              strcmp(mode, "full") == 0 ? tokens * (tokens < 12 ? rm_int(r, 1, 2) : 1)
-                                        : RM_PICK(r, 4, 6, 8, 9));
+              strcmp(mode, "full") == 0 ? tokens * (r->wide       ? 4
+                                                    : tokens < 12 ? rm_int(r, 1, 2)
+                                                                  : 1)
+                                        : rm_width(r));
     rc_int(c, "num_heads", rc_divisor(r, rc_get(c, "d_model")));
     rc_int(c, "num_queries", queries);
     const char *encoder = rc_str(r, c, "seq_encoder_type", 3, encoders);

@@ -22,7 +22,7 @@
 #include "interp.h"
 #include "pcvrc.h"
 
-enum { RM_SAMPLES = 3, RM_MAX = 16, RM_LABELS = 40 };
+enum { RM_SAMPLES = 3, RM_MAX = 16, RM_LABELS = 40, RM_WIDE = 1000 };
 
 // The features of one side, as drawn.
 typedef struct RmFields {
@@ -43,6 +43,8 @@ typedef struct RandomModel {
     int n_labels;
     bool beyond;    // ids may exceed their vocabulary
     bool odd_dense; // dense values may be NaN or infinite
+    bool wide;      // rows longer than a vector, sequences longer than a tile (seeds from
+                    // RM_WIDE on)
     bool no_empty;  // no sequence is empty (even seeds)
     int64_t actions;
     double *dlogits; // [RM_SAMPLES * actions]
@@ -174,8 +176,10 @@ rm_domains_json(RandomModel *r, int n, int min_sides, json_t *lens)
         int sides = rm_one_in(r, 4) ? min_sides
                                     : (int)rm_int(r, min_sides > 1 ? min_sides : 1, 3);
         json_object_set_new(o, name, rm_domain_json(r, name, sides));
-        json_object_set_new(lens, name,
-                            json_integer((json_int_t)RM_PICK(r, 1, 2, 3, 4, 5, 6, 7)));
+        json_object_set_new(
+            lens, name,
+            json_integer(
+                (json_int_t)(r->wide ? RM_PICK(r, 8, 9, 16, 17, 33) : rm_int(r, 1, 7))));
     }
     r->n_domains = n;
     return o;
@@ -323,6 +327,7 @@ random_model(RandomModel *r, const char *model, uint64_t seed)
                        .state =
                            seed * 7919 + (uint64_t)model[0] * 31 + (uint64_t)model[1]};
     json_t *lens = json_object();
+    r->wide = seed >= RM_WIDE;
     r->no_empty = seed % 2 == 0;
     rm_bits(r);
     random_config(r, lens);

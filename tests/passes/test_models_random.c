@@ -7,7 +7,7 @@
 // bit. At the end every listed branch and every value of a listed field must have been
 // taken.
 //
-// PCVR_SEEDS=N runs N seeds a model, PCVR_CASE=dualq/17 one case.
+// PCVR_SEEDS=N runs N seeds a model from PCVR_FIRST (else 1) on, PCVR_CASE=dualq/17 one case.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -324,9 +324,11 @@ check_case(const char *model, uint64_t seed, int *refused)
 static void
 check_model(const char *model)
 {
-    const char *only = getenv("PCVR_CASE"), *seeds = getenv("PCVR_SEEDS");
-    int bad = 0, refused = 0, n = seeds ? atoi(seeds) : N_SEEDS;
-    for (int seed = 1; seed <= n; seed++) {
+    const char *only = getenv("PCVR_CASE"), *seeds = getenv("PCVR_SEEDS"),
+               *from = getenv("PCVR_FIRST");
+    int bad = 0, refused = 0, n = seeds ? atoi(seeds) : N_SEEDS,
+        start = from ? atoi(from) : 1;
+    for (int seed = start; seed < start + n; seed++) {
         char name[64];
         snprintf(name, sizeof name, "%s/%d", model, seed);
         if (!only || strcmp(only, name) == 0)
