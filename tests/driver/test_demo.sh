@@ -48,6 +48,7 @@ same() { # name, flags: the same losses
     result "same_losses_$name" $?
 }
 same one_thread --threads 1
+[ $sanitized -eq 1 ] && exit $failed
 same another_chunk --chunk 3
 same nothing_recomputed --model.no_gradient_checkpointing
 grep -q '"checkpoint": "none"' "$tmp/nothing_recomputed/onetrans/training_summary.json" &&
