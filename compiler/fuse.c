@@ -350,7 +350,25 @@ op_is_vector(const Node *n)
 static bool
 is_reduction(const Node *n)
 {
-    return n->op == OP_SUM || n->op == OP_MAX || n->op == OP_MIN;
+    switch (n->op) {
+    case OP_SUM:
+    case OP_MAX:
+    case OP_MIN:
+    case OP_ANY:
+    case OP_ALL:
+    case OP_COUNT_TRUE:
+    case OP_ARGMAX:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool
+reduces_vectors(const Node *n)
+{
+    return n->type == DT_F32 && INFO(n)->line != TL_GATHER &&
+           (n->op == OP_SUM || n->op == OP_MAX || n->op == OP_MIN);
 }
 
 // Whether the one user of a value can compute it in its own loop.
@@ -371,7 +389,7 @@ inlines(Tiles *t, const Node *n, int *sizes)
     if (op_info[u->op].flags & OPF_POINTWISE)
         return whole && u->op != OP_DETACH && op_is_vector(n) == op_is_vector(u);
     if (is_reduction(u))
-        return n->type == DT_F32 && op_is_vector(n);
+        return op_is_vector(n) == reduces_vectors(u);
     return u->op == OP_ACC && op_is_vector(n);
 }
 

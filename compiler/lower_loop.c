@@ -116,13 +116,6 @@ reduced_view(const Node *n, View out, bool *axes)
     return v;
 }
 
-static bool
-reduces_vectors(const Node *n)
-{
-    return n->type == DT_F32 && INFO(n)->line != TL_GATHER &&
-           (n->op == OP_SUM || n->op == OP_MAX || n->op == OP_MIN);
-}
-
 void
 lower_reduce(Tiles *t, Node *n, View out, bool add)
 {

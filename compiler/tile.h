@@ -221,6 +221,8 @@ Node *acc_producer(const Node *acc);
 bool op_is_alias(const Node *n);
 // Whether a pointwise node can be computed on float vectors.
 bool op_is_vector(const Node *n);
+// Whether a reduction runs on float vectors.
+bool reduces_vectors(const Node *n);
 bool node_is_scalar_const(const Node *n);
 
 // schedule.c
