@@ -4,7 +4,9 @@
 // The cache is a directory of our own, mode 0700. A module's file name is a hash of
 // everything that decides its content: the text, the headers it may include, instruction
 // set, flags, compiler and ABI. Files appear by rename, so that a module is either whole
-// or absent; what another user could have written is never loaded.
+// or absent; what another user could have written is never loaded. A module ends with a
+// sum of its bytes: mapping a file that a crash or a full disk cut short would kill the
+// program, so one whose sum is wrong is compiled again.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,7 +23,7 @@
 #include "isa.h"
 #include "jit.h"
 
-enum { PATH_SIZE = 4096 };
+enum { PATH_SIZE = 4096, SUM_SIZE = 16 };
 
 static int fail(Jit *j, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -192,6 +194,39 @@ first_error(const char *path, char *line, size_t size)
         fclose(f);
 }
 
+// Appends the sum; the loader of the system ignores what follows a library's sections.
+static bool
+seal(const char *path)
+{
+    unsigned char sum[SUM_SIZE];
+    size_t n = 0;
+    char *bytes = pcvr_file_read(path, &n, NULL);
+    if (bytes == NULL)
+        return false;
+    pcvr_jit_sum(bytes, n, sum);
+    free(bytes);
+    FILE *f = fopen(path, "abe");
+    if (f == NULL)
+        return false;
+    bool ok = fwrite(sum, 1, SUM_SIZE, f) == SUM_SIZE;
+    return fclose(f) == 0 && ok;
+}
+
+static bool
+is_sealed(const char *path)
+{
+    unsigned char sum[SUM_SIZE];
+    size_t n = 0;
+    char *bytes = pcvr_file_read(path, &n, NULL);
+    bool ok = bytes != NULL && n >= SUM_SIZE;
+    if (ok) {
+        pcvr_jit_sum(bytes, n - SUM_SIZE, sum);
+        ok = memcmp(sum, bytes + n - SUM_SIZE, SUM_SIZE) == 0;
+    }
+    free(bytes);
+    return ok;
+}
+
 // Compiles to `so`; nothing is left behind on failure.
 static int
 compile(Jit *j, const char *text, const char *so)
@@ -207,7 +242,7 @@ compile(Jit *j, const char *text, const char *so)
         return rc;
     const char *tail[] = {"-o", out, c, "-lm", NULL};
     int status = pcvr_jit_run(j, tail, log);
-    if (status == 0 && chmod(out, 0700) == 0 && rename(out, so) == 0) {
+    if (status == 0 && chmod(out, 0700) == 0 && seal(out) && rename(out, so) == 0) {
         if (rename(c, kept) != 0) // the text is kept for who debugs it
             unlink(c);
         unlink(log);
@@ -239,6 +274,8 @@ load(Jit *j, const char *so, const char *symbol, const pcvr_module **out)
     if (!is_private(so, S_IFREG))
         return fail(j, PCVR_EIO,
                     "the cached module %s does not belong to you alone; remove it", so);
+    if (!is_sealed(so))
+        return fail(j, PCVR_EFORMAT, "%s is damaged", so);
     void *library = dlopen(so, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
         return fail(j, PCVR_EFORMAT, "cannot load the module: %s", dlerror());

@@ -28,6 +28,9 @@ int pcvr_jit_key(Jit *j, const char *text);
 // Runs the command with `tail` appended, output and errors to the file `log`. The exit
 // status, PCVR_JIT_NO_COMPILER, or another negative value.
 int pcvr_jit_run(Jit *j, const char *const *tail, const char *log);
+// A 16-byte sum of n bytes, to tell a damaged file from a whole one.
+void pcvr_jit_sum(const void *data, size_t n, unsigned char sum[16]);
+
 // Says that there is no compiler and what to do.
 int pcvr_jit_no_compiler(Jit *j);
 void pcvr_jit_free(Jit *j);

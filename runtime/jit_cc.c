@@ -162,6 +162,15 @@ hash_add(Hash *h, const void *data, size_t n)
     }
 }
 
+void
+pcvr_jit_sum(const void *data, size_t n, unsigned char sum[16])
+{
+    Hash h = {PCVR_ABI, 2};
+    hash_add(&h, data, n);
+    memcpy(sum, &h.a, 8);
+    memcpy(sum + 8, &h.b, 8);
+}
+
 static int
 is_header(const struct dirent *e)
 {

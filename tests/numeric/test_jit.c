@@ -296,6 +296,37 @@ cut_module_is_made_anew(void **state)
     assert_error("remove it");
 }
 
+// Files whose headers are whole but whose pages are missing or wrong would kill the
+// program when they are loaded or run.
+static void
+damaged_module_is_made_anew(void **state)
+{
+    (void)state;
+    const pcvr_module *m;
+    char path[400] = "";
+    size_t whole = 0, n = 0;
+    assert_int_equal(build(&m), PCVR_OK);
+    module_path(path, sizeof path);
+    char *bytes = pcvr_file_read(path, &whole, NULL);
+    assert_non_null(bytes);
+    assert_true(whole > 5000);
+    for (int k = 0; k < 6; k++) {
+        const size_t sizes[] = {0, 1000, 4096, whole - 1, whole - 4, whole};
+        if (sizes[k] == whole)
+            bytes[whole / 2] ^= 0x20;
+        assert_int_equal(unlink(path), 0);
+        assert_true(pcvr_file_write(path, bytes, sizes[k], NULL));
+        assert_int_equal(chmod(path, 0700), 0);
+        assert_int_equal(build(&m), PCVR_OK);
+        assert_int_equal(m->abi, PCVR_ABI);
+        char *again = pcvr_file_read(path, &n, NULL);
+        assert_non_null(again);
+        assert_int_equal(n, whole);
+        free(again);
+    }
+    free(bytes);
+}
+
 static void
 without_a_home(void **state)
 {
@@ -329,6 +360,7 @@ main(void)
         cmocka_unit_test_setup_teardown(cache_of_others, setup, teardown),
         cmocka_unit_test_setup_teardown(full_disk, setup, teardown),
         cmocka_unit_test_setup_teardown(cut_module_is_made_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(damaged_module_is_made_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(without_a_home, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
