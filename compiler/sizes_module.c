@@ -68,7 +68,7 @@ tiles_module(const Tiles *t, const struct Schema *s, const char *name)
     return (pcvr_module){
         .abi = PCVR_ABI,
         .name = name,
-        .default_chunk = 8,
+        .default_chunk = t->chunk,
         .n_regions = t->regions.n,
         .regions = module_regions(t),
         .n_kept = n_kept,

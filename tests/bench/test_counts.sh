@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# test_counts.sh - operations and kept bytes of a sample of each model at its defaults are as recorded.
+# test_counts.sh - operations and kept bytes of a sample of each model at its defaults, and the bytes of
+# activations at batch 256, are as recorded.
 #
 # Whatever changes what is pruned, recomputed or kept changes these numbers: if for the better, make
 # bless records them anew in tests/golden/counts.json. Nothing is compiled, nothing is timed.
@@ -8,19 +9,26 @@ set -u
 golden=tests/golden/counts.json
 fields="flops_needed flops_recomputed kept_bytes_per_sample"
 
+# activations BATCH: their bytes, for the command line of the last plan with another batch
+activations() {
+    run plan "${flags[@]}" --batch "$1" && sed -n 's/^  "activation_bytes": \([0-9]*\),$/\1/p' "$tmp/out"
+}
+
 # counts MODEL CHOICE CAP FLAG...: one line of the recorded file
 counts() {
     local model=$1 choice=$2 cap=$3 line field value
     shift 3
-    run plan --model "models/$model.pcvr" --schema models/official.json --checkpoint "$choice" \
-        --vocab-cap "$cap" --batch 1 --json "$@" || return 1
+    flags=(--model "models/$model.pcvr" --schema models/official.json --checkpoint "$choice" --vocab-cap "$cap"
+        --threads 2 --json "$@")
+    run plan "${flags[@]}" --batch 1 || return 1
     line="\"model\": \"$model\", \"checkpoint\": \"$choice\", \"vocab_cap\": $cap"
     for field in $fields; do
         value=$(sed -n "s/^  \"$field\": \([0-9]*\)\(\.0\)\{0,1\},\{0,1\}\$/\1/p" "$tmp/out")
         [ -n "$value" ] || return 1
         line="$line, \"$field\": $value"
     done
-    echo "  {$line}"
+    value=$(activations 256) && [ -n "$value" ] || return 1
+    echo "  {$line, \"activation_bytes\": $value}"
 }
 
 number() { # field, file with one line of counts
@@ -47,6 +55,10 @@ for path in models/*.pcvr; do
             [ "${BLESS:-}" = 1 ] && [ $status -eq 0 ] || result "$name" $status
             cat "$tmp/$name" >>"$tmp/all"
         done
+        # Memory ignores the batch.
+        counts "$model" blocks $cap >"$tmp/one" && more=$(activations 1024) &&
+            [ $((100 * more)) -le $((105 * $(number activation_bytes "$tmp/one"))) ]
+        result "${model}_batch_1024_$cap" $?
         # Each choice keeps less than the one before and computes more.
         for pair in none:blocks blocks:sample; do
             more=$tmp/${model}_${pair%:*}_$cap less=$tmp/${model}_${pair#*:}_$cap
@@ -63,12 +75,22 @@ if [ "${BLESS:-}" = 1 ]; then
     exit $failed
 fi
 
+# The chunk of a plan is the emitted module's, so that the planned bytes are the measured ones.
+for path in models/*.pcvr; do
+    model=$(basename "$path" .pcvr)
+    ${BUILD:-build}/pcvrc "$path" --schema models/official.json --checkpoint=none --emit=c -o "$tmp/c" 2>"$tmp/err" &&
+        run plan --model "$path" --schema models/official.json --dropout model --batch 65536 --json &&
+        chunk=$(sed -n 's/^ *\.default_chunk = \([0-9]*\),$/\1/p' "$tmp/c/$model.c") &&
+        [ -n "$chunk" ] && grep -qF "\"chunk\": $chunk," "$tmp/out"
+    result "${model}_chunk_as_emitted" $?
+done
+
 [ "$models" -ge 7 ]
 result seven_models $?
 { echo "[" && sed '$!s/$/,/' "$tmp/all" && echo "]"; } | diff - "$golden" >"$tmp/out"
 result nothing_else_recorded $?
 # What is compared can differ: one more block is more work and more bytes.
-for field in $fields; do
+for field in $fields activation_bytes; do
     counts onetrans blocks 5000 --model.num_blocks 3 >"$tmp/more" &&
         [ "$(number "$field" "$tmp/more")" -gt "$(number "$field" "$tmp/onetrans_blocks_5000")" ]
     result "one_more_block_$field" $?
