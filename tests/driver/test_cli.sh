@@ -48,6 +48,9 @@ expect no_data 2 "TRAIN_DATA_PATH" "$pcvr" train --experiment models/onetrans.pc
 expect no_model_file 1 "models/nope" "$pcvr" train --experiment models/nope.pcvr --dataset-path x
 expect unknown_flag 2 "did you mean '--optimizer.max_steps'?" "$pcvr" train "${common[@]}" --optimizer.max_step 1
 expect bad_value 2 "expected an integer" "$pcvr" train "${common[@]}" --optimizer.max_steps 1.5
+expect negative_rate 2 "optimizer.lr" "$pcvr" train "${common[@]}" --optimizer.lr -1
+expect negative_sparse_rate 2 "sparse_lr" "$pcvr" train "${common[@]}" --sparse_optimizer.sparse_lr -1
+expect negative_steps 2 "max_steps" "$pcvr" train "${common[@]}" --optimizer.max_steps -1
 expect both_ways 2 "say different things" "$pcvr" train "${common[@]}" --checkpoint blocks --model.no_gradient_checkpointing
 expect no_such_block 2 "blocks.0, blocks.1" "$pcvr" train "${common[@]}" --checkpoint blocks.7
 expect not_built 2 "data.split_strategy user_hash" "$pcvr" train "${common[@]}" --data.split_strategy user_hash
