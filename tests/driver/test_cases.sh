@@ -3,9 +3,10 @@
 # gradient within the recorded limits, for every checkpoint choice and two chunks.
 #
 # The best instruction set runs every case and choice, the others run the tiny cases with blocks;
-# PCVR_SLOW=1 runs all on all.
-# PCVR_CASE=text picks cases.
+# PCVR_SLOW=1 runs all on all. PCVR_CASE=text picks cases. Modules are compiled with -O1 here: there are
+# many, each runs for a moment, and no bit depends on it.
 . tests/driver/lib.sh
+export PCVR_CFLAGS="${PCVR_CFLAGS:-} -O1"
 
 one() { # case directory, instruction set, choice, chunk
     local dir=$1 isa=$2 choice=$3 chunk=$4 model name out
