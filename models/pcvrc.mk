@@ -8,8 +8,10 @@
 #   program: main.o $(PCVRC_MODULES)          objects, one for each model and instruction set
 #   	$(CC) -o $@ $^ $(PCVRC_LIBS)           with the runtime
 #
-# A model is compiled again when it, a file it imports or its schema has changed.
+# A model is compiled again when it, a file it imports or its schema has changed. Plain make still
+# makes the first target of your own.
 
+pcvrc_goal := $(.DEFAULT_GOAL)
 PCVRC_BUILD ?= build
 PCVRC_MODELS ?= $(wildcard *.pcvr)
 PCVRC_ISAS ?= scalar avx2 avx512
@@ -44,3 +46,4 @@ endef
 
 PCVRC_MODULES :=
 $(foreach m,$(PCVRC_MODELS),$(eval $(call pcvrc_model,$m,$(basename $(notdir $m)))))
+.DEFAULT_GOAL := $(pcvrc_goal)

@@ -110,7 +110,6 @@ E2
 cat >mine/Makefile <<'E2'
 PCVRC_FLAGS := --checkpoint=blocks
 PCVRC_MODELS := model.pcvr other.pcvr
-all: program
 include $(shell pcvrc --mk)
 program: main.o $(PCVRC_MODULES)
 	$(CC) -o $@ $^ $(PCVRC_LIBS)
