@@ -27,8 +27,9 @@ enum { N_FORWARD = 2 }; // the passes that a forward graph goes through
 int
 compile_open(Compile *c, const char *path, const char *const *include_dirs, int n)
 {
-    *c = (Compile){.path = path};
+    *c = (Compile){0};
     mem_init(&c->mem);
+    c->path = path = arena_copy(&c->mem.perm, path, strlen(path));
     diag_init(&c->diag, &c->mem);
     const char *slash = strrchr(path, '/'), *stem = slash ? slash + 1 : path;
     c->name = arena_copy(&c->mem.perm, stem, strcspn(stem, "."));

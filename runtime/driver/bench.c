@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiment.h"
 #include "json.h"
 
 const char bench_flags_help[] =
-    "  --model FILE          the model, FILE.pcvr\n"
+    "  --model MODEL         FILE.pcvr, a folder with a model.pcvr, or an installed "
+    "model's "
+    "name\n"
     "  --schema FILE         schema.json\n"
     "  --batch N             samples (64)\n"
     "  --lengths full|mixed  of sequences (full)\n"
@@ -18,12 +21,14 @@ const char bench_flags_help[] =
     "  --lanes N             parts a batch is cut into (8)\n"
     "  --threads N           all that affinity and quota allow\n"
     "  --vocab-cap N         a vocabulary v becomes max(2, min(v, N))\n"
-    "  --dropout P|model     dropout_rate (0: no chance at all), or as configured\n"
+    "  --dropout P|model     dropout_rate, or as configured (0: no chance at all)\n"
     "  --model.NAME VALUE    a field of the configuration\n"
+    "  --json                print JSON\n";
+
+const char bench_only_help[] =
     "  --against C[:CHUNK]   a second choice, run alternately\n"
     "  --iters N             measured steps (10)\n"
-    "  --grads FILE          write logits, loss and every gradient as safetensors\n"
-    "  --json                print JSON\n";
+    "  --grads FILE          write logits, loss and every gradient as safetensors\n";
 
 static bool
 against_take(BenchFlags *f, PcvrError *err)
@@ -86,7 +91,7 @@ bench_flags(BenchFlags *f, int argc, char **argv, PcvrError *err)
                      sizeof flags / sizeof *flags, NULL, err))
         return false;
     if (f->model == NULL || f->schema == NULL)
-        return pcvr_fail(err, "expected --model FILE and --schema FILE");
+        return pcvr_fail(err, "expected --model MODEL and --schema FILE");
     if (f->batch < 1 || f->batch > 1 << 20)
         return pcvr_fail(err, "--batch is %lld, expected 1 to 1048576",
                          (long long)f->batch);
@@ -148,7 +153,7 @@ int
 bench_passes(const BenchFlags *f, const char *choice, ModelIn *m, Schema **schema)
 {
     *schema = NULL;
-    int status = model_open(m, f->model);
+    int status = experiment_model(m, f->model);
     if (status == 0)
         status = configure(f, m);
     if (status == 0)

@@ -23,7 +23,8 @@ typedef struct BenchFlags {
 // bench_flags_free in any case. On false the caller exits with 2.
 bool bench_flags(BenchFlags *f, int argc, char **argv, PcvrError *err);
 void bench_flags_free(BenchFlags *f);
-extern const char bench_flags_help[];
+extern const char bench_flags_help[]; // of both
+extern const char bench_only_help[];  // of bench alone
 
 // Model, configuration, schema and graph up to the passes; model_close in any case. An exit status.
 int bench_passes(const BenchFlags *f, const char *choice, ModelIn *m, Schema **schema);

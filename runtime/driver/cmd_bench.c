@@ -344,8 +344,9 @@ cmd_bench(int argc, char **argv)
     BenchFlags f;
     PcvrError err = {""};
     int status = 2;
-    if (argc > 0 && strcmp(argv[0], "--help") == 0) {
-        printf("usage: pcvr bench --model M --schema S [flags]\n\n%s", bench_flags_help);
+    if (flags_ask_help(argc, argv)) {
+        printf("usage: pcvr bench --model MODEL --schema FILE [flags]\n\n%s%s",
+               bench_flags_help, bench_only_help);
         return 0;
     }
     if (bench_flags(&f, argc, argv, &err))

@@ -8,13 +8,16 @@
 #include "check_run.h"
 #include "commands.h"
 #include "compare.h"
+#include "experiment.h"
 #include "json.h"
 #include "run_flags.h"
 
 static const char help[] =
-    "usage: pcvr check --model M --case DIR [flags]\n"
+    "usage: pcvr check --model MODEL --case DIR [flags]\n"
     "\n"
-    "  --model FILE        the model, FILE.pcvr\n"
+    "  --model MODEL       FILE.pcvr, a folder with a model.pcvr, or an installed "
+    "model's "
+    "name\n"
     "  --case DIR          the recorded case\n"
     "  --target c|interp   compiled (default), or in double precision by the "
     "interpreter\n"
@@ -57,7 +60,7 @@ check_flags(CheckFlags *f, int argc, char **argv, CheckRun *r, PcvrError *err)
                      sizeof flags / sizeof *flags, NULL, err))
         return false;
     if (f->model == NULL || f->dir == NULL)
-        return pcvr_fail(err, "check needs --model FILE and --case DIR");
+        return pcvr_fail(err, "expected --model MODEL and --case DIR");
     if (f->seed < NOT_GIVEN)
         return pcvr_fail(err, "--seed is %lld, expected a number from 0",
                          (long long)f->seed);
@@ -81,7 +84,7 @@ check_flags(CheckFlags *f, int argc, char **argv, CheckRun *r, PcvrError *err)
 static int
 check_model(const CheckFlags *f, ModelIn *m, const Case *c)
 {
-    int status = model_open(m, f->model);
+    int status = experiment_model(m, f->model);
     if (status == 0)
         status = model_set_json(m, json_object_get(c->json, "config"), c->dir);
     for (int k = 0; status == 0 && k < f->fields.n; k++) {
@@ -215,7 +218,7 @@ cmd_check(int argc, char **argv)
     CheckRun r = {0};
     PcvrError err = {""};
     int status = 2;
-    if (argc > 0 && strcmp(argv[0], "--help") == 0) {
+    if (flags_ask_help(argc, argv)) {
         fputs(help, stdout);
         return 0;
     }

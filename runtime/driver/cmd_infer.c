@@ -12,11 +12,15 @@
 #include "telemetry.h"
 
 static const char usage[] =
-    "usage: pcvr infer --experiment MODEL.pcvr --dataset-path PATH --result-dir DIR "
+    "usage: pcvr infer --experiment MODEL --dataset-path PATH --result-dir DIR "
     "[flags]\n\n"
-    "  --experiment PATH      model file\n"
+    "  --experiment MODEL     FILE.pcvr, a folder with a model.pcvr, or an installed "
+    "model's "
+    "name\n"
     "  --dataset-path PATH    Parquet file or directory (EVAL_DATA_PATH)\n"
-    "  --result-dir DIR       where predictions.json goes (EVAL_RESULT_PATH)\n"
+    "  --result-dir DIR       where predictions.json goes: one a user, of the last of "
+    "its rows\n"
+    "                         (EVAL_RESULT_PATH)\n"
     "  --checkpoint PATH      saved weights, or a directory that holds them "
     "(MODEL_OUTPUT_PATH);\n"
     "                         default: the working directory\n"
@@ -197,11 +201,9 @@ cmd_infer(int argc, char **argv)
 {
     Run r = {.command = "infer"};
     char *weights = NULL;
-    for (int i = 0; i < argc; i++) {
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            fputs(usage, stdout);
-            return 0;
-        }
+    if (flags_ask_help(argc, argv)) {
+        fputs(usage, stdout);
+        return 0;
     }
     int status = infer(&r, argc, argv, &weights);
     free(weights);

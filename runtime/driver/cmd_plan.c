@@ -58,8 +58,9 @@ cmd_plan(int argc, char **argv)
     ModelIn in;
     Schema *schema = NULL;
     pcvr_plan p;
-    if (argc > 0 && strcmp(argv[0], "--help") == 0) {
-        printf("usage: pcvr plan --model M --schema S [flags]\n\n%s", bench_flags_help);
+    if (flags_ask_help(argc, argv)) {
+        printf("usage: pcvr plan --model MODEL --schema FILE [flags]\n\n%s",
+               bench_flags_help);
         return 0;
     }
     if (!bench_flags(&f, argc, argv, &err)) {

@@ -65,11 +65,9 @@ cmd_synth(int argc, char **argv)
         {"official", FLAG_PLAIN, &official},
         {"json", FLAG_SWITCH, &json},
     };
-    for (int i = 0; i < argc; i++) {
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            fputs(usage, stdout);
-            return 0;
-        }
+    if (flags_ask_help(argc, argv)) {
+        fputs(usage, stdout);
+        return 0;
     }
     // A word in front is the directory too.
     if (argc > 0 && strncmp(argv[0], "--", 2)) {

@@ -9,24 +9,32 @@
 #include "run.h"
 
 static const char usage[] =
-    "usage: pcvr train --experiment MODEL.pcvr --dataset-path PATH [flags]\n\n"
-    "  --experiment PATH      model file\n"
+    "usage: pcvr train --experiment MODEL --dataset-path PATH [flags]\n\n"
+    "  --experiment MODEL     FILE.pcvr, a folder with a model.pcvr, or an installed "
+    "model's "
+    "name\n"
     "  --dataset-path PATH    Parquet file or directory (TRAIN_DATA_PATH)\n"
     "  --schema-path PATH     schema.json; default: beside the data (TAAC_SCHEMA_PATH)\n"
     "  --run-dir DIR          where checkpoints go (TRAIN_CKPT_PATH); default "
     "outputs/NAME\n"
-    "  --checkpoint C         what the backward pass keeps: none, blocks, sample, names\n"
-    "  --init FILE            start from saved weights\n"
+    "  --checkpoint C         what the backward pass keeps: none, blocks, sample, or\n"
+    "                         names and globs of blocks (blocks.0,blocks.*)\n"
+    "  --init PATH            start from saved weights: a .safetensors file, or a "
+    "directory "
+    "that holds one\n"
     "  --order FILE           rows of each step, one line a step\n"
     "  --no-clip              do not clip gradients at global norm 1\n"
     "  --dry-run              print the memory plan and whether it fits\n"
-    "  --threads N --chunk N|batch --lanes N\n"
+    "  --chunk N|batch        samples of a chunk; batch: all forward, then all backward\n"
+    "  --lanes N              parts a batch is cut into (8)\n"
+    "  --threads N            all that affinity and quota allow\n"
     "  --strict-ids           an id outside its vocabulary is an error\n"
     "  --json                 print the summary as one line of JSON\n"
     "  --SECTION.FIELD VALUE  any setting of train_config.json, as in --optimizer.lr "
     "1e-3;\n"
     "                         switches: --model.gradient_checkpointing, "
-    "--model.no_gradient_checkpointing\n";
+    "--model.no_gradient_checkpointing\n\n"
+    "Settings and their defaults, which a model file may change:\n";
 
 // 1 or 0 when the last switch of that name turns it on or off, -1 when there is none.
 static int
@@ -157,11 +165,10 @@ int
 cmd_train(int argc, char **argv)
 {
     Run r = {.command = "train"};
-    for (int i = 0; i < argc; i++) {
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            fputs(usage, stdout);
-            return 0;
-        }
+    if (flags_ask_help(argc, argv)) {
+        fputs(usage, stdout);
+        settings_print(stdout);
+        return 0;
     }
     int status = train(&r, argc, argv);
     run_free(&r);

@@ -15,8 +15,9 @@
 #include "telemetry.h"
 
 static const char usage[] =
-    "usage: pcvr val --experiment MODEL.pcvr --dataset-path PATH [flags]\n\n"
-    "  --experiment PATH        model file\n"
+    "usage: pcvr val --experiment MODEL --dataset-path PATH [flags]\n\n"
+    "  --experiment MODEL       FILE.pcvr, a folder with a model.pcvr, or an installed "
+    "model's name\n"
     "  --dataset-path PATH      Parquet file or directory (TRAIN_DATA_PATH)\n"
     "  --checkpoint PATH        saved weights: a .safetensors file, or a directory that "
     "holds one;\n"
@@ -320,11 +321,9 @@ cmd_val(int argc, char **argv)
 {
     Run r = {.command = "val"};
     char *weights = NULL;
-    for (int i = 0; i < argc; i++) {
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            fputs(usage, stdout);
-            return 0;
-        }
+    if (flags_ask_help(argc, argv)) {
+        fputs(usage, stdout);
+        return 0;
     }
     int status = val(&r, argc, argv, &weights);
     free(weights);

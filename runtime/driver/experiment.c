@@ -34,7 +34,8 @@ installed_path(const char *name, size_t n)
 }
 
 // "x.pcvr" as it is; a directory: model.pcvr in it; "experiments/onetrans" or "onetrans":
-// models/onetrans.pcvr where that exists, else the installed onetrans.pcvr.
+// models/onetrans.pcvr where that exists, else the installed onetrans.pcvr. A directory
+// without any of them gives the model.pcvr that it lacks.
 static char *
 model_path(const char *given)
 {
@@ -55,10 +56,16 @@ model_path(const char *given)
     if (!is_file(path))
         sprintf(path, "models/%.*s.pcvr", (int)(n - start), given + start);
     if (!is_file(path)) {
-        free(path);
-        path = installed_path(given + start, n - start);
+        struct stat st;
+        char *found = installed_path(given + start, n - start);
+        bool folder = !found && stat(given, &st) == 0 && S_ISDIR(st.st_mode);
+        sprintf(path, folder ? "%.*s/model.pcvr" : "%.*s", (int)n, given);
+        if (found) {
+            free(path);
+            path = found;
+        }
     }
-    return path ? path : strdup(given);
+    return path;
 }
 
 // "models/onetrans.pcvr": onetrans; "mine/model.pcvr": mine.
@@ -90,6 +97,18 @@ take_defaults(Experiment *e, Settings *settings)
         fprintf(stderr, "pcvr: %s: %s\n", e->path,
                 err.text[0] ? err.text : "out of memory");
     return ok ? 0 : 1;
+}
+
+int
+experiment_model(ModelIn *m, const char *given)
+{
+    *m = (ModelIn){0};
+    char *path = model_path(given);
+    int status = path ? model_open(m, path) : 1;
+    if (!path)
+        fputs("pcvr: out of memory\n", stderr);
+    free(path);
+    return status;
 }
 
 int

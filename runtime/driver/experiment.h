@@ -9,6 +9,7 @@
 #include "settings.h"
 
 typedef struct ExperimentState ExperimentState;
+struct ModelIn; // model_in.h
 
 typedef struct Experiment {
     char *path; // of the .pcvr file
@@ -21,6 +22,10 @@ typedef struct Experiment {
 // exit status after diagnostics on stderr. Both are to be freed in any case.
 int experiment_open(Experiment *e, const char *path, Settings *settings);
 void experiment_free(Experiment *e);
+
+// Opens the model that a command line names: FILE.pcvr, a folder with a model.pcvr, or the
+// name of a model. As model_open.
+int experiment_model(struct ModelIn *m, const char *given);
 
 // Compiles the model for a schema (max_len set), the settings' model section and a
 // checkpoint choice, loads it for the best instruction set. 0, or an exit status after

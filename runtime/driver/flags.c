@@ -303,3 +303,12 @@ flags_peek(int argc, char **argv, const char *name)
     }
     return found;
 }
+
+bool
+flags_ask_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return true;
+    return false;
+}

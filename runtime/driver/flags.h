@@ -40,6 +40,9 @@ bool flags_parse(int argc, char **argv, const Flag *flags, int n_flags,
 // The value of a command's own text flag before anything else is known, or NULL.
 const char *flags_peek(int argc, char **argv, const char *name);
 
+// Whether --help or -h is among the arguments.
+bool flags_ask_help(int argc, char **argv);
+
 // The candidate with the fewest edits to `word`, close enough to suggest, else NULL.
 const char *flags_nearest(const char *word, const char *const *candidates, int n);
 

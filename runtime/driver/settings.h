@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "error.h"
 
@@ -114,6 +115,8 @@ bool settings_read_extra(Settings *s, const char *text, size_t n, const char *la
                          PcvrError *err);
 
 // settings_fields.c
+// Prints the common fields as flags, a line each, with their defaults and choices.
+void settings_print(FILE *f);
 extern const Field settings_common[];
 extern const int settings_n_common;
 extern const Field settings_term_fields[];

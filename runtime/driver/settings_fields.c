@@ -247,3 +247,15 @@ settings_transform_selected(const char *selector)
     }
     return NULL;
 }
+
+void
+settings_print(FILE *f)
+{
+    for (int k = 0; k < settings_n_common; k++) {
+        const Field *field = &settings_common[k];
+        fprintf(f, "  --%s %s", field->path, field->standard);
+        if (field->choices)
+            fprintf(f, " of %s", field->choices);
+        fputc('\n', f);
+    }
+}

@@ -97,5 +97,10 @@ expect "bad_against" 2 "--chunk" bench --model $model --schema "$schema" --again
 expect "unknown_choice" 2 "blocks.0" bench --model $model --schema "$schema" $small \
     --checkpoint blocks.9
 expect "plan_help" 0 "usage: pcvr plan" plan --help
+expect "help_after_flags" 0 "usage: pcvr check" check --case x --help
+expect "plan_by_name" 0 "onetrans, checkpoint" plan --model onetrans --schema models/official.json
+mkdir "$tmp/mine" && echo 'import "onetrans.pcvr"' >"$tmp/mine/model.pcvr"
+expect "plan_of_a_folder" 0 "model, checkpoint" plan --model "$tmp/mine/" --schema models/official.json
+expect "folder_without_model" 1 "$tmp/model.pcvr" plan --model "$tmp" --schema "$schema"
 
 exit $failed

@@ -42,6 +42,8 @@ expect no_command 2 "expected a command" "$pcvr"
 expect unknown_command 2 "did you mean 'train'?" "$pcvr" trian
 expect help 0 "val" "$pcvr" help
 expect train_help 0 "--order FILE" "$pcvr" train --help
+expect help_lists_settings 0 "--data.split_strategy \"row_group_tail\" of" "$pcvr" train --help
+expect folder_without_model 1 "models/lib/model.pcvr" "$pcvr" train --experiment models/lib --dataset-path x
 expect val_help 0 "--predictions-path" "$pcvr" val --help
 expect no_model 2 "give --experiment" "$pcvr" train --dataset-path x
 expect no_data 2 "TRAIN_DATA_PATH" "$pcvr" train --experiment models/onetrans.pcvr
