@@ -129,8 +129,8 @@ write_results(const Run *r, const char *weights, int64_t batch, const Scores *s,
     json_t *telemetry = telemetry_scored(t, r, weights, path, s);
     json_t *v = summary_json(r, weights, path, entries, batch, telemetry);
     char *line = json_text(v, 0);
-    fprintf(r->say, "%s: %lld predictions of %lld rows\n", path, (long long)entries,
-            (long long)s->n);
+    fprintf(r->say, "%s: %lld predictions, one a user, of %lld rows\n", path,
+            (long long)entries, (long long)s->n);
     sprintf(path, "%s/inference_telemetry.json", r->run_dir);
     ok = (line || pcvr_fail(err, "out of memory")) &&
          telemetry_write(path, telemetry, err);

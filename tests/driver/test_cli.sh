@@ -99,7 +99,7 @@ expect val_batch 0 '"auc"' "$pcvr" val --experiment models/onetrans.pcvr --datas
     --checkpoint "$(ls -d "$tmp"/a/global_step6*)" --batch-size 7 --threads 1 --json
 cmp -s "$tmp/first.jsonl" "$tmp/v/validation_predictions.jsonl"
 verdict val_same_scores $?
-expect infer 0 "predictions of" "$pcvr" infer --experiment experiments/onetrans --dataset-path "$data" \
+expect infer 0 "predictions, one a user, of" "$pcvr" infer --experiment experiments/onetrans --dataset-path "$data" \
     --checkpoint "$tmp/a" --result-dir "$tmp/inf"
 grep -q '"predictions": {' "$tmp/inf/predictions.json"
 verdict infer_file $?
