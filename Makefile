@@ -149,7 +149,7 @@ bench-peers: all
 	    $(if $(MODES),--modes $(MODES)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 test: all $(TEST_BIN)
-	@BUILD=$(BUILD) T='$(T)' PCVR_CFLAGS='$(SANFLAGS) $(PCVR_CFLAGS)' tests/run
+	@BUILD=$(BUILD) T='$(T)' PCVR_CFLAGS='$(if $(SAN),-O1 $(SANFLAGS)) $(PCVR_CFLAGS)' tests/run
 
 MODEL ?= onetrans
 demo: all
