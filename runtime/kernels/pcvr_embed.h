@@ -5,6 +5,7 @@
 #define PCVR_EMBED_H
 
 #include "pcvr_move.h"
+#include "pcvr_vmath.h"
 
 static inline int32_t
 k_clamp_id(int64_t id, int32_t V)
@@ -119,6 +120,46 @@ k_rope_adjacent(int R, int H, int W, const float *x, ptrdiff_t ldx, const float 
                             yh + 2 * i + 1);
             if (W % 2)
                 yh[W - 1] = xh[W - 1];
+        }
+    }
+}
+
+enum { K_ROPE_RUN = 32 }; // pairs whose frequencies are at hand
+
+// out[r] = x[r] less whole quarter turns, in radians, and quarter[r] = those, -2 to 2.
+static inline void
+k_quarters(int n, double position, const double *turns, float *out, float *quarter)
+{
+    for (int k = 0; k < n; k++) {
+        const double t = position * turns[k], u = 4.0 * (t - rint(t));
+        const double q = rint(u);
+        out[k] = (float)((u - q) * 1.57079632679489661923);
+        quarter[k] = (float)q;
+    }
+}
+
+// table[R, W / 2] = cosines, then as many sines, of position / base^(2 k / (W - W % 2)). Angles are
+// reduced in double precision, in turns: an error of 1 ulp for positions below 2^24.
+K_FN void
+k_rope_table(int R, int W, double base, const int64_t *positions, ptrdiff_t step, float *table)
+{
+    const int half = W / 2;
+    double turns[K_ROPE_RUN];
+    float x[K_ROPE_RUN], q[K_ROPE_RUN];
+    for (int k0 = 0; k0 < half; k0 += K_ROPE_RUN) {
+        const int n = k_min(K_ROPE_RUN, half - k0);
+        for (int k = 0; k < n; k++)
+            turns[k] = pow(base, -2.0 * (k0 + k) / (2 * half)) / 6.28318530717958647693;
+        for (int r = 0; r < R; r++) {
+            float *row = table + r * half + k0;
+            k_quarters(n, (double)positions[r * step], turns, x, q);
+            K_EACH(i, lanes, n, {
+                v_f32 c;
+                v_f32 s;
+                v_turn(v_load_n(x + i, lanes), v_load_n(q + i, lanes), &c, &s);
+                v_store_n(row + i, lanes, c);
+                v_store_n(row + R * half + i, lanes, s);
+            });
         }
     }
 }

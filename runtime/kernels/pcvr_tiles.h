@@ -394,18 +394,4 @@ k_normalize_back(int R, int C, int layer, float eps, const float *x, ptrdiff_t l
     }
 }
 
-// table[R, W / 2] = cosines, then as many sines, of position / base^(2 k / (W - W % 2)).
-static inline void
-k_rope_table(int R, int W, double base, const int64_t *positions, ptrdiff_t step, float *table)
-{
-    const int half = W / 2;
-    for (int r = 0; r < R; r++)
-        for (int k = 0; k < half; k++) {
-            const double turn = pow(base, -2.0 * k / (W - W % 2));
-            const double angle = (double)positions[r * step] * turn;
-            table[r * half + k] = (float)cos(angle);
-            table[(R + r) * half + k] = (float)sin(angle);
-        }
-}
-
 #endif

@@ -262,6 +262,39 @@ v_is_finite(v_f32 x)
     return v_le(v_abs(x), v_set1(FLT_MAX));
 }
 
+// sin x for |x| <= pi / 4, 1 ulp.
+static inline v_f32
+v_sin_near(v_f32 x)
+{
+    const v_f32 s = v_mul(x, x);
+    v_f32 q = v_set1(-0.000195152956f);
+    q = v_fma(q, s, v_set1(0.00833216087f));
+    q = v_fma(q, s, v_set1(-0.166666546f));
+    return v_fma(v_mul(s, x), q, x);
+}
+
+// cos x for |x| <= pi / 4, 1 ulp.
+static inline v_f32
+v_cos_near(v_f32 x)
+{
+    const v_f32 s = v_mul(x, x);
+    v_f32 q = v_set1(2.44331571e-5f);
+    q = v_fma(q, s, v_set1(-0.00138873162f));
+    q = v_fma(q, s, v_set1(0.0416666456f));
+    q = v_fma(q, s, v_set1(-0.5f));
+    return v_fma(q, s, v_set1(1.0f));
+}
+
+// cos and sin of a turn by x + n pi / 2, |x| <= pi / 4, n one of -2, -1, 0, 1, 2.
+static inline void
+v_turn(v_f32 x, v_f32 n, v_f32 *c, v_f32 *s)
+{
+    const v_f32 near_c = v_cos_near(x), near_s = v_sin_near(x);
+    const v_mask odd = v_eq(v_abs(n), v_set1(1.0f)), half = v_eq(v_abs(n), v_set1(2.0f));
+    *c = v_blend(odd, v_neg(v_mul(n, near_s)), v_blend(half, v_neg(near_c), near_c));
+    *s = v_blend(odd, v_mul(n, near_c), v_blend(half, v_neg(near_s), near_s));
+}
+
 // Functions of libm, lane by lane: rare in models, and accurate to 1 ulp.
 static inline v_f32
 v_sin(v_f32 x)

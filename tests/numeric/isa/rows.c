@@ -318,6 +318,37 @@ test_rope(void **state)
     }
 }
 
+// Tables of rotary positions: far ones and negative ones, heads of odd width, more pairs than a run.
+static void
+test_rope_table(void **state)
+{
+    (void)state;
+    static const int64_t positions[] = {0, 1, -1, 2, 3, 50, 279, -1024, 65535, 1 << 24};
+    enum { R = sizeof positions / sizeof *positions };
+    for (int W = 1; W <= 150; W += W < 40 ? 1 : 13) {
+        const int half = W / 2;
+        const double base = W % 3 ? 10000.0 : 20.0;
+        int64_t apart[3 * R];
+        float *table = kt_floats(2 * R * half);
+        for (int r = 0; r < R; r++)
+            apart[3 * r] = positions[r];
+        k_rope_table(R, W, base, apart, 3, table);
+        for (int r = 0; r < R; r++)
+            for (int k = 0; k < half; k++) {
+                const double turn = pow(base, -2.0 * k / (2 * half));
+                const double angle = (double)positions[r] * turn;
+                // The angle itself is known to half a unit in the last place of a double.
+                const double slack = fabs(angle) * 0x1p-52;
+                const float c = table[r * half + k], s = table[(R + r) * half + k];
+                assert_true(fabs((double)c - cos(angle)) <= 6.0e-8 + slack);
+                assert_true(fabs((double)s - sin(angle)) <= 6.0e-8 + slack);
+                if (labs((long)positions[r]) < 4)
+                    assert_true(kt_ulps(s, sin(angle)) <= 1.5);
+            }
+        free(table);
+    }
+}
+
 int
 KERNEL_GROUP(rows)(void)
 {
@@ -325,6 +356,7 @@ KERNEL_GROUP(rows)(void)
         cmocka_unit_test(test_sums),    cmocka_unit_test(test_norms),
         cmocka_unit_test(test_softmax), cmocka_unit_test(test_moves),
         cmocka_unit_test(test_tables),  cmocka_unit_test(test_rope),
+        cmocka_unit_test(test_rope_table),
     };
     return cmocka_run_group_tests_name("rows " PCVR_ISA_NAME, tests, NULL, NULL);
 }

@@ -75,6 +75,8 @@ static const Function functions[] = {
     {"gelu below 0", v_gelu, gelu_d, -20.0, 0.0, 1.5e-7, 1},
     {"gelu_grad", v_gelu_grad, gelu_grad_d, -20.0, 20.0, 5e-7, 1},
     {"sqrt", v_sqrt, sqrt, 0.0, 3.4e38, 0.5, 0},
+    {"sin_near", v_sin_near, sin, -0.7854, 0.7854, 1.0, 0},
+    {"cos_near", v_cos_near, cos, -0.7854, 0.7854, 1.0, 0},
     {"sin", v_sin, sin, -100.0, 100.0, 1.0, 0},
     {"cos", v_cos, cos, -100.0, 100.0, 1.0, 0},
 };
