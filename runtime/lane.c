@@ -20,10 +20,20 @@ lane_clear(const pcvr_runner *r, PcvrLane *lane)
         pcvr_rows_clear(&lane->stores[k]);
 }
 
+// Adds the seconds since *from to a part of the step's time.
+static void
+note(double *times, int part, double *from)
+{
+    double now = pcvr_now();
+    times[part] += now - *from;
+    *from = now;
+}
+
 // One chunk of a lane: samples c->first .. c->first + c->count.
 static int
-walk_chunk(const pcvr_runner *r, const PcvrWalk *w, pcvr_ctx *c)
+walk_chunk(const pcvr_runner *r, const PcvrWalk *w, pcvr_ctx *c, double *times)
 {
+    double from = pcvr_now();
     const pcvr_module *m = r->m;
     bool poison = r->z.o.poison;
     if (w->what & PCVR_WALK_GATHER) {
@@ -34,6 +44,7 @@ walk_chunk(const pcvr_runner *r, const PcvrWalk *w, pcvr_ctx *c)
         int rc = m->gather_inputs(c);
         if (rc != PCVR_OK)
             return rc;
+        note(times, PCVR_TIME_INPUTS, &from);
     }
     if (w->what & (PCVR_WALK_FORWARD | PCVR_WALK_KEEP)) {
         unsigned char *kept = c->kept;
@@ -48,20 +59,25 @@ walk_chunk(const pcvr_runner *r, const PcvrWalk *w, pcvr_ctx *c)
             m->forward(c);
             c->kept = kept;
         }
+        note(times, PCVR_TIME_REGIONS, &from);
     }
-    if (w->what & PCVR_WALK_LOSS)
+    if (w->what & PCVR_WALK_LOSS) {
         w->loss(w->loss_arg, c->first, c->count, w->logits, r->dlogits);
+        note(times, PCVR_TIME_LOSS, &from);
+    }
     if (w->what & PCVR_WALK_BACKWARD) {
         if (poison)
             poison_fill(c->scratch, m->scratch_bytes);
         m->backward(c);
+        note(times, PCVR_TIME_REGIONS, &from);
     }
     return PCVR_OK;
 }
 
 static void
-walk_lane(pcvr_runner *r, const PcvrWalk *w, PcvrLane *lane, const PcvrWorker *own)
+walk_lane(pcvr_runner *r, const PcvrWalk *w, PcvrLane *lane, PcvrWorker *own)
 {
+    double untimed[PCVR_TIMES] = {0}, *times = w->timed ? own->times : untimed;
     const pcvr_module *m = r->m;
     pcvr_ctx c = {
         .params = (const float *const *)r->params,
@@ -78,8 +94,10 @@ walk_lane(pcvr_runner *r, const PcvrWalk *w, PcvrLane *lane, const PcvrWorker *o
         .training = w->training,
         .clock = r->z.o.clock ? own->seconds : NULL,
     };
+    double from = pcvr_now();
     if (w->what & PCVR_WALK_CLEAR)
         lane_clear(r, lane);
+    note(times, PCVR_TIME_SUMS, &from);
     int64_t chunk = r->z.whole ? lane->end - lane->first : r->z.o.chunk;
     for (int64_t at = lane->first; at < lane->end && lane->status == PCVR_OK;
          at += chunk) {
@@ -88,7 +106,7 @@ walk_lane(pcvr_runner *r, const PcvrWalk *w, PcvrLane *lane, const PcvrWorker *o
         c.count = lane->end - at < chunk ? lane->end - at : chunk;
         c.inputs = own->inputs + record * m->input_bytes;
         c.kept = r->z.o.forward_only ? NULL : own->kept + record * m->kept_bytes;
-        lane->status = walk_chunk(r, w, &c);
+        lane->status = walk_chunk(r, w, &c, times);
     }
 }
 

@@ -15,9 +15,28 @@ typedef struct Step {
     float keep, rise, b2, c2, step, root, eps, scale;
 } Step;
 
+// Whole blocks have a length the compiler knows, so it makes vectors of them: of 8 floats
+// where the CPU has them. Elements are independent and nothing is fused: the same bits.
 enum { BLOCK = 16 };
 
-static inline void
+#if defined(__x86_64__)
+#define WIDE __attribute__((target("avx2")))
+static bool
+wide(void)
+{
+    return __builtin_cpu_supports("avx2");
+}
+#else
+#define WIDE
+static bool
+wide(void)
+{
+    return false;
+}
+#endif
+#define BODY static inline __attribute__((always_inline)) void
+
+BODY
 adamw_elements(const Step *s, float *restrict p, const float *restrict g,
                float *restrict m, float *restrict v, size_t n)
 {
@@ -31,7 +50,23 @@ adamw_elements(const Step *s, float *restrict p, const float *restrict g,
     }
 }
 
-// Whole blocks have a length the compiler knows, so it makes vectors of them.
+BODY
+adamw_body(const Step *s, float *restrict p, const float *restrict g, float *restrict m,
+           float *restrict v, size_t n)
+{
+    const Step own = *s;
+    size_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK)
+        adamw_elements(&own, p + i, g + i, m + i, v + i, BLOCK);
+    adamw_elements(&own, p + i, g + i, m + i, v + i, n - i);
+}
+
+WIDE static void
+adamw_wide(const Step *s, float *p, const float *g, float *m, float *v, size_t n)
+{
+    adamw_body(s, p, g, m, v, n);
+}
+
 void
 pcvr_adamw_step(const PcvrAdamW *h, float *restrict p, const float *restrict g,
                 float *restrict m, float *restrict v, size_t n, double lr, int64_t t,
@@ -47,10 +82,10 @@ pcvr_adamw_step(const PcvrAdamW *h, float *restrict p, const float *restrict g,
         .eps = (float)h->eps,
         .scale = scale,
     };
-    size_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK)
-        adamw_elements(&s, p + i, g + i, m + i, v + i, BLOCK);
-    adamw_elements(&s, p + i, g + i, m + i, v + i, n - i);
+    if (wide())
+        adamw_wide(&s, p, g, m, v, n);
+    else
+        adamw_body(&s, p, g, m, v, n);
 }
 
 static bool
@@ -63,23 +98,63 @@ row_zero(const float *g, int64_t width)
     return true;
 }
 
+BODY
+adagrad_elements(float *restrict w, float *restrict acc, const float *restrict g,
+                 int64_t n, float rate, float scale)
+{
+    for (int64_t c = 0; c < n; c++) {
+        float gc = g[c] * scale;
+        float a = acc[c] + gc * gc;
+        acc[c] = a;
+        w[c] -= rate * (gc / (sqrtf(a) + 1e-10f));
+    }
+}
+
+enum { AHEAD = 4, LINE_FLOATS = 16 };
+
+// Asks for the lines of a row some rows before its turn: tables lie far from the core.
+static inline void
+row_fetch(const float *w, const float *acc, int64_t width)
+{
+    for (int64_t c = 0; c < width; c += LINE_FLOATS) {
+        __builtin_prefetch(w + c, 1);
+        __builtin_prefetch(acc + c, 1);
+    }
+}
+
+BODY
+adagrad_body(float *w, float *acc, int64_t width, const int64_t *ids, const float *values,
+             int64_t n, float rate, float scale)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float *g = values + i * width;
+        float *wr = w + ids[i] * width, *ar = acc + ids[i] * width;
+        if (i + AHEAD < n)
+            row_fetch(w + ids[i + AHEAD] * width, acc + ids[i + AHEAD] * width, width);
+        if (row_zero(g, width))
+            continue;
+        int64_t c = 0;
+        for (; c + BLOCK <= width; c += BLOCK)
+            adagrad_elements(wr + c, ar + c, g + c, BLOCK, rate, scale);
+        adagrad_elements(wr + c, ar + c, g + c, width - c, rate, scale);
+    }
+}
+
+WIDE static void
+adagrad_wide(float *w, float *acc, int64_t width, const int64_t *ids, const float *values,
+             int64_t n, float rate, float scale)
+{
+    adagrad_body(w, acc, width, ids, values, n, rate, scale);
+}
+
 void
 pcvr_adagrad_rows(float *w, float *acc, int64_t width, const int64_t *ids,
                   const float *values, int64_t n, double lr, float scale)
 {
-    float rate = (float)lr;
-    for (int64_t i = 0; i < n; i++) {
-        const float *g = values + i * width;
-        float *restrict wr = w + ids[i] * width, *restrict ar = acc + ids[i] * width;
-        if (row_zero(g, width))
-            continue;
-        for (int64_t c = 0; c < width; c++) {
-            float gc = g[c] * scale;
-            float a = ar[c] + gc * gc;
-            ar[c] = a;
-            wr[c] -= rate * (gc / (sqrtf(a) + 1e-10f));
-        }
-    }
+    if (wide())
+        adagrad_wide(w, acc, width, ids, values, n, (float)lr, scale);
+    else
+        adagrad_body(w, acc, width, ids, values, n, (float)lr, scale);
 }
 
 double
@@ -110,10 +185,14 @@ pcvr_ema_action(int64_t step, int64_t start, int64_t every)
 }
 
 void
-pcvr_ema_update(float *shadow, const float *value, size_t n, double decay)
+pcvr_ema_update(float *restrict shadow, const float *restrict value, size_t n, double decay)
 {
-    float keep = (float)decay, take = (float)(1.0 - decay);
-    for (size_t i = 0; i < n; i++)
+    const float keep = (float)decay, take = (float)(1.0 - decay);
+    size_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK)
+        for (size_t k = i; k < i + BLOCK; k++)
+            shadow[k] = shadow[k] * keep + value[k] * take;
+    for (; i < n; i++)
         shadow[i] = shadow[i] * keep + value[i] * take;
 }
 

@@ -332,6 +332,21 @@ int64_t pcvr_runner_measured(const pcvr_runner *r);
 const char *pcvr_runner_overrun(const pcvr_runner *r);
 // Threads that affinity and the cgroup's CPU quota allow, at least 1.
 int pcvr_default_threads(void);
+// Runs fn(arg, thread) once on each of the plan's threads, thread 0 being the caller; returns
+// when all are done. They flush subnormal numbers to zero.
+void pcvr_runner_run(pcvr_runner *r, void (*fn)(void *arg, int thread), void *arg);
+
+// Where the time of steps goes: gathering inputs, the module's forward and backward, the
+// loss, the sums over lanes.
+enum {
+    PCVR_TIME_INPUTS,
+    PCVR_TIME_REGIONS,
+    PCVR_TIME_LOSS,
+    PCVR_TIME_SUMS,
+    PCVR_TIMES
+};
+// Seconds of all steps so far, [PCVR_TIMES], each a mean over the threads.
+void pcvr_runner_times(const pcvr_runner *r, double *seconds);
 // Starts or stops the regions' clocks.
 void pcvr_runner_clocks(pcvr_runner *r, bool on);
 // Seconds a region since the last call, [n_regions], summed over threads.

@@ -289,6 +289,22 @@ pcvr_runner_overrun(const pcvr_runner *r)
 }
 
 void
+pcvr_runner_run(pcvr_runner *r, void (*fn)(void *arg, int thread), void *arg)
+{
+    pcvr_pool_run(r->pool, fn, arg);
+}
+
+void
+pcvr_runner_times(const pcvr_runner *r, double *seconds)
+{
+    for (int k = 0; k < PCVR_TIMES; k++) {
+        seconds[k] = k == PCVR_TIME_SUMS ? r->summing : 0.0;
+        for (int t = 0; t < r->z.o.threads; t++)
+            seconds[k] += r->workers[t].times[k] / (double)r->z.o.threads;
+    }
+}
+
+void
 pcvr_runner_clocks(pcvr_runner *r, bool on)
 {
     r->z.o.clock = on;

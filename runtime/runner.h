@@ -69,6 +69,7 @@ typedef struct PcvrWorker {
         *kept; // records of a chunk, or of the whole batch (shared by all)
     unsigned char *scratch;
     double *seconds;             // [n_regions]
+    double times[PCVR_TIMES];    // of steps
     PcvrTouched *touched, *room; // [sort_entries] each
 } PcvrWorker;
 
@@ -88,7 +89,7 @@ typedef struct PcvrWalk {
     pcvr_loss_fn *loss;
     void *loss_arg;
     float *logits, *embeddings;
-    bool training;
+    bool training, timed;
     uint64_t seed;
     uint32_t step;
 } PcvrWalk;
@@ -109,6 +110,7 @@ struct pcvr_runner {
     double *clocks;      // [threads, n_regions]
     pcvr_batch poisoned; // the copy that poison reads instead
     pcvr_domain *poisoned_domains;
+    double summing;   // seconds in pcvr_finish
     int64_t raw_high; // bytes of the largest raw batch seen
     PcvrWalk walk;    // of the call in progress
 };

@@ -56,6 +56,7 @@ pcvr_runner_step(pcvr_runner *r, const pcvr_batch *b, pcvr_loss_fn *loss, void *
         .loss_arg = arg,
         .logits = logits,
         .training = training,
+        .timed = true,
         .seed = seed,
         .step = step,
     };
@@ -79,7 +80,10 @@ pcvr_runner_step(pcvr_runner *r, const pcvr_batch *b, pcvr_loss_fn *loss, void *
         w.what = last;
         rc = pcvr_walk(r, &w);
     }
-    if (rc == PCVR_OK)
+    if (rc == PCVR_OK) {
+        double from = pcvr_now();
         pcvr_finish(r);
+        r->summing += pcvr_now() - from;
+    }
     return rc;
 }

@@ -330,6 +330,7 @@ steps(Loop *l, Run *r, int *status, PcvrError *err)
     l->start = pcvr_now();
     while (!stop && l->step < l->total) {
         double before = pcvr_now();
+        double started = before;
         int rc = data_stream_next(l->stream, &b, &e);
         l->waiting += pcvr_now() - before;
         if (rc < 0)
@@ -338,6 +339,7 @@ steps(Loop *l, Run *r, int *status, PcvrError *err)
             break;
         if (!one_step(l, r, b, err))
             return false;
+        l->stepping += pcvr_now() - started;
         if (interrupted) {
             fprintf(r->say, "interrupted after step %lld\n", (long long)l->step);
             *status = 130;

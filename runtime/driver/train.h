@@ -20,6 +20,7 @@ typedef struct Loop {
     int64_t batch_size, total, interval;
     int64_t step, rows;                // done
     double start, waiting, validating; // seconds
+    double stepping;                   // seconds of all steps, data wait included
     double window;                     // sum of losses since the last validation
     int64_t window_steps;
     PcvrStopper stopper;

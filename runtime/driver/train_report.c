@@ -61,6 +61,45 @@ train_begin(const Loop *l, const Run *r)
     fflush(r->say);
 }
 
+// Where the time of the steps went. Seconds; "other" is what is left: threads that wait for
+// one another, progress lines, the list of steps.
+static json_t *
+step_time_json(const Loop *l)
+{
+    static const char *const names[PCVR_TIMES] = {"inputs_sec", "regions_sec", "loss_sec",
+                                                  "sums_sec"};
+    double parts[PCVR_TIMES], rest = l->stepping - l->waiting - l->trainer.updating;
+    json_t *v = json_object();
+    pcvr_runner_times(l->trainer.runner, parts);
+    json_object_set_new(v, "total_sec", json_finite(l->stepping));
+    json_object_set_new(v, "data_wait_sec", json_finite(l->waiting));
+    for (int k = 0; k < PCVR_TIMES; k++) {
+        json_object_set_new(v, names[k], json_finite(parts[k]));
+        rest -= parts[k];
+    }
+    json_object_set_new(v, "optimizer_sec", json_finite(l->trainer.updating));
+    json_object_set_new(v, "other_sec", json_finite(rest > 0.0 ? rest : 0.0));
+    return v;
+}
+
+static void
+say_step_time(const Loop *l, const Run *r)
+{
+    static const char *const parts[][2] = {
+        {"data_wait_sec", "data wait"}, {"inputs_sec", "inputs"},
+        {"regions_sec", "regions"},     {"loss_sec", "loss"},
+        {"sums_sec", "sums of lanes"},  {"optimizer_sec", "optimiser"},
+        {"other_sec", "other"}};
+    json_t *v = step_time_json(l);
+    double total = l->stepping > 0.0 ? l->stepping : 1.0;
+    fprintf(r->say, "time of steps: %.3f s", l->stepping);
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        fprintf(r->say, ", %s %.1f%%", parts[k][1],
+                100.0 * json_number_value(json_object_get(v, parts[k][0])) / total);
+    fprintf(r->say, "\n");
+    json_decref(v);
+}
+
 static json_t *
 telemetry_json(const Loop *l, const Run *r)
 {
@@ -105,6 +144,7 @@ summary_json(const Loop *l, const Run *r, int64_t measured)
                         run_diagnostics_json(&l->last.diagnostics));
     json_object_set(v, "validations", l->validations);
     json_object_set_new(v, "telemetry", telemetry_json(l, r));
+    json_object_set_new(v, "step_time", step_time_json(l));
     json_object_set_new(v, "experiment_name", json_string(r->experiment.name));
     json_object_set_new(v, "row_group_split", run_split_json(&l->split));
     json_t *plan = run_plan_json(pcvr_runner_plan(l->trainer.runner));
@@ -141,6 +181,8 @@ train_end(Loop *l, Run *r, PcvrError *err)
     if (ok && json_array_size(l->validations) > 0)
         fprintf(r->say, "validation AUC %.6f logloss %.6f\n", l->last.auc,
                 l->last.logloss);
+    if (ok)
+        say_step_time(l, r);
     if (ok)
         fprintf(r->say, "peak: planned %lld bytes, measured %lld bytes%s\n",
                 (long long)planned, (long long)measured,

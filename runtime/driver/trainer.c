@@ -14,18 +14,6 @@
 #include "clip.h"
 #include "init.h"
 
-static bool
-is_table(const pcvr_param *p)
-{
-    return p->flags & PCVR_PARAM_TABLE;
-}
-
-static bool
-is_still(const pcvr_param *p)
-{
-    return p->flags & (PCVR_PARAM_FROZEN | PCVR_PARAM_UNUSED);
-}
-
 static float **
 pointers(int n)
 {
@@ -58,13 +46,14 @@ state_allocate(Trainer *t)
     t->second = pointers(n);
     t->shadow = t->o.ema ? pointers(n) : NULL;
     t->logits = calloc((size_t)(t->max_batch * t->m->actions) + 1, sizeof(float));
-    bool ok = t->params && t->first && t->second && t->logits && (t->shadow || !t->o.ema);
+    t->squares = calloc((size_t)trainer_blocks(t->m) + 1, sizeof(double));
+    bool ok = t->squares && t->params && t->first && t->second && t->logits && (t->shadow || !t->o.ema);
     for (int i = 0; ok && i < n; i++) {
         const pcvr_param *p = &t->m->params[i];
         t->params[i] = pcvr_runner_param(t->runner, i);
-        if (!is_still(p))
+        if (!trainer_is_still(p))
             ok = state_new(t, &t->first[i], p->size) &&
-                 (is_table(p) || state_new(t, &t->second[i], p->size));
+                 (trainer_is_table(p) || state_new(t, &t->second[i], p->size));
         ok = ok && (!t->shadow || state_new(t, &t->shadow[i], p->size));
     }
     return ok && pcvr_step_loss_new(&t->loss, t->o.terms, (size_t)t->o.n_terms,
@@ -98,6 +87,7 @@ trainer_free(Trainer *t)
     pointers_free(t->second, n);
     pointers_free(t->shadow, n);
     free(t->logits);
+    free(t->squares);
     pcvr_step_loss_free(&t->loss);
     pcvr_runner_free(t->runner);
     *t = (Trainer){0};
@@ -119,59 +109,6 @@ trainer_init(Trainer *t, uint64_t seed)
     trainer_changed(t);
 }
 
-// Global norm: parameters in order; a table counts each entry added in the step by
-// itself, as its gradient is stored before rows are merged.
-static double
-gradient_norm(const Trainer *t)
-{
-    double sum = 0.0;
-    for (int i = 0; i < t->m->n_params; i++) {
-        const pcvr_param *p = &t->m->params[i];
-        if (is_still(p))
-            continue;
-        if (is_table(p)) {
-            sum += pcvr_runner_rows(t->runner, i).squares;
-        } else {
-            sum = pcvr_clip_add(sum, pcvr_runner_grad(t->runner, i), (size_t)p->size);
-        }
-    }
-    return sqrt(sum);
-}
-
-static void
-update(Trainer *t, double lr, float scale)
-{
-    for (int i = 0; i < t->m->n_params; i++) {
-        const pcvr_param *p = &t->m->params[i];
-        if (is_still(p))
-            continue;
-        if (is_table(p)) {
-            pcvr_sparse rows = pcvr_runner_rows(t->runner, i);
-            pcvr_adagrad_rows(t->params[i], t->first[i], rows.width, rows.ids,
-                              rows.values, rows.n, t->o.sparse_lr, scale);
-        } else {
-            pcvr_adamw_step(&t->adamw, t->params[i], pcvr_runner_grad(t->runner, i),
-                            t->first[i], t->second[i], (size_t)p->size, lr, t->step,
-                            scale);
-        }
-    }
-}
-
-static void
-shadow_update(Trainer *t)
-{
-    if (!t->shadow)
-        return;
-    PcvrEmaAction action = pcvr_ema_action(t->step, t->o.ema_start, t->o.ema_every);
-    for (int i = 0; i < t->m->n_params; i++) {
-        size_t n = (size_t)t->m->params[i].size;
-        if (action == PCVR_EMA_COPY)
-            memcpy(t->shadow[i], t->params[i], n * sizeof(float));
-        else if (action == PCVR_EMA_AVERAGE)
-            pcvr_ema_update(t->shadow[i], t->params[i], n, t->o.ema_decay);
-    }
-}
-
 bool
 trainer_step(Trainer *t, const pcvr_batch *batch, int64_t step, TrainerStep *out,
              PcvrError *err)
@@ -185,17 +122,18 @@ trainer_step(Trainer *t, const pcvr_batch *batch, int64_t step, TrainerStep *out
     if (rc != PCVR_OK)
         return pcvr_fail(err, "step %lld: the module refused the batch (%d)",
                          (long long)step + 1, rc);
+    double from = pcvr_now();
     out->loss = pcvr_step_loss_value(&t->loss);
-    out->norm = gradient_norm(t);
+    out->norm = trainer_norm(t);
     out->applied = isfinite(out->loss) && (t->o.clip <= 0.0 || isfinite(out->norm));
     if (!out->applied)
         return true;
     if (t->o.clip > 0.0)
         scale = pcvr_clip_coefficient(out->norm, t->o.clip);
     t->step++;
-    update(t, out->lr, scale);
-    shadow_update(t);
+    trainer_update(t, out->lr, scale);
     pcvr_runner_prepare(t->runner);
+    t->updating += pcvr_now() - from;
     return true;
 }
 

@@ -35,6 +35,8 @@ typedef struct Trainer {
     float **first;   // AdamW's first moments of dense parameters, Adagrad's sums of tables
     float **second;  // AdamW's second moments
     float **shadow;  // EMA, or NULL
+    double *squares;         // of the blocks of dense gradients: trainer_blocks
+    double updating;         // seconds in norms, updates and packing
     float *logits;           // [max_batch, actions]
     int64_t max_batch, step; // step: applied optimiser steps
     int64_t state_bytes;     // moments, sums and shadow
@@ -64,6 +66,18 @@ bool trainer_step(Trainer *t, const pcvr_batch *batch, int64_t step, TrainerStep
                   PcvrError *err);
 // Unweighted value of term i of the last step.
 double trainer_term(const Trainer *t, int i);
+
+// ---- trainer_update.c: on all threads of the runner, the same bits for any number of them
+
+// Tables are those with row-wise gradients; still ones are frozen or reach no logit.
+bool trainer_is_table(const pcvr_param *p);
+bool trainer_is_still(const pcvr_param *p);
+// Blocks of PCVR_CLIP_BLOCK elements of all dense gradients.
+int64_t trainer_blocks(const pcvr_module *m);
+// Global norm of the last step's gradients.
+double trainer_norm(Trainer *t);
+// One step of the optimisers, and of the shadow; t->step counts it already.
+void trainer_update(Trainer *t, double lr, float scale);
 
 // Puts the shadow in the place of the weights, and back; nothing without EMA.
 void trainer_swap(Trainer *t);

@@ -149,6 +149,44 @@ test_adagrad_rows(void **state)
     assert_true(isnan(w[4]) && w[5] == 6.0f);
 }
 
+// Updates of pieces give the bits of one update of all, whatever their lengths: threads may
+// cut anywhere. Sums of squares in blocks stay near the plain sum.
+static void
+test_pieces(void **state)
+{
+    (void)state;
+    enum { N = 9001, W = 37, ROWS = N / W };
+    static float p[2][N], m[2][N], v[2][N], g[N];
+    static const size_t cuts[] = {0, 1, 16, 47, 48, 4096, 8999, N};
+    static int64_t ids[ROWS];
+    PcvrAdamW h = pcvr_adamw_defaults();
+    double plain = 0.0;
+    for (int i = 0; i < N; i++) {
+        p[0][i] = p[1][i] = sinf((float)i);
+        g[i] = i % 11 == 0 ? 0.0f : cosf((float)i) * expf((float)(i % 40) - 30.0f);
+        m[0][i] = m[1][i] = 0.1f * sinf((float)(3 * i));
+        v[0][i] = v[1][i] = 0.1f + 0.1f * sinf((float)(5 * i));
+        plain += (double)g[i] * (double)g[i];
+    }
+    pcvr_adamw_step(&h, p[0], g, m[0], v[0], N, 1e-3, 7, 0.5f);
+    for (size_t k = 0; k + 1 < sizeof cuts / sizeof *cuts; k++)
+        pcvr_adamw_step(&h, p[1] + cuts[k], g + cuts[k], m[1] + cuts[k], v[1] + cuts[k],
+                        cuts[k + 1] - cuts[k], 1e-3, 7, 0.5f);
+    assert_memory_equal(p[0], p[1], sizeof p[0]);
+    assert_memory_equal(m[0], m[1], sizeof m[0]);
+    assert_memory_equal(v[0], v[1], sizeof v[0]);
+    for (int64_t i = 0; i < ROWS; i++)
+        ids[i] = (i * 5) % ROWS;
+    assert_int_equal(ROWS % 5, 3); // so every row comes once
+    pcvr_adagrad_rows(p[0], v[0], W, ids, g, ROWS, 0.05, 0.5f);
+    for (int64_t i = 0; i < ROWS; i++)
+        pcvr_adagrad_rows(p[1], v[1], W, ids + i, g + i * W, 1, 0.05, 0.5f);
+    assert_memory_equal(p[0], p[1], sizeof p[0]);
+    assert_memory_equal(v[0], v[1], sizeof v[0]);
+    double sum = pcvr_clip_add(1.0, g, N);
+    assert_true(close_to(sum, 1.0 + plain, 1e-12 * plain));
+}
+
 // The norm counts each stored entry, duplicates too; the scaled gradients are those of
 // the documented clipping.
 static void
@@ -298,7 +336,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_adamw),        cmocka_unit_test(test_adagrad),
-        cmocka_unit_test(test_adagrad_rows), cmocka_unit_test(test_clip),
+        cmocka_unit_test(test_adagrad_rows), cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_clip),
         cmocka_unit_test(test_schedules),    cmocka_unit_test(test_ema),
         cmocka_unit_test(test_stopper),
     };
