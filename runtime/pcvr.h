@@ -257,6 +257,7 @@ typedef struct pcvr_options {
     bool poison; // before every use fill inputs, kept and scratch with NaN (all bits
                  // set); the batch is copied with other values in padding and in tensors
                  // the module does not read
+    int64_t poison_from; // padding at positions below it stays as it is
 } pcvr_options;
 
 enum { PCVR_CHUNK_BATCH = -1 };
@@ -321,6 +322,9 @@ int pcvr_runner_step(pcvr_runner *r, const pcvr_batch *b, pcvr_loss_fn *loss, vo
 const float *pcvr_runner_grad(const pcvr_runner *r, int i);
 // Gradient of a table parameter; n is 0 when no row was touched.
 pcvr_sparse pcvr_runner_rows(const pcvr_runner *r, int i);
+// Sets rows[k] to 1 for each row k of table i that the last step looked up, by padding or
+// not; of a table with a padding row, row 0 does not count. [shape[0]] bytes.
+void pcvr_runner_looked_up(const pcvr_runner *r, int i, uint8_t *rows);
 const pcvr_plan *pcvr_runner_plan(const pcvr_runner *r);
 // What was really used: high-water mark of allocations plus the largest raw batch given,
 // where arenas of inputs, kept values and scratch count up to the last line of 64 bytes

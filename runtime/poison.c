@@ -1,15 +1,16 @@
 // poison.c - a copy of a batch with other values wherever the model may not look.
 //
 // Positions of a sequence at or past its length hold zeros in a real batch; a model masks
-// them. The copy holds ids and times that are valid but not zero there, and NaN or ones
-// in tensors the module does not read: if a result changes, something leaked.
+// them. The copy holds a time and, of each feature, an id that no event of the batch has:
+// rows of tables that only padding looks up. Tensors the module does not read have every
+// bit set. If a result changes, something leaked.
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "runner.h"
 
-enum { POISON_ID = 1, POISON_TIME = 1 };
+enum { POISON_TIME = 1 };
 
 bool
 pcvr_poison_new(pcvr_runner *r)
@@ -18,8 +19,13 @@ pcvr_poison_new(pcvr_runner *r)
     int64_t b = r->z.batch;
     unsigned char *at =
         pcvr_arena_alloc(&r->arena, "poisoned batch", r->z.raw_bytes, false);
+    int64_t longest = 0;
+    for (int d = 0; d < l->n_domains; d++)
+        if (l->domains[d].length > longest)
+            longest = l->domains[d].length;
     r->poisoned_domains = calloc((size_t)l->n_domains + 1, sizeof *r->poisoned_domains);
-    if (at == NULL || r->poisoned_domains == NULL)
+    r->poison_ids = malloc((size_t)(b * longest) + 2);
+    if (at == NULL || r->poisoned_domains == NULL || r->poison_ids == NULL)
         return false;
     pcvr_batch *p = &r->poisoned;
 // Eight-byte tensors first, then four, then one: every tensor is aligned without gaps.
@@ -62,33 +68,53 @@ copy(const void *to, const void *from, int64_t n, bool read)
         memset((void *)(uintptr_t)to, 0xff, (size_t)n);
 }
 
-// Rows of L positions: copied up to the length, poison behind.
+// L positions: copied up to the length, poison behind.
 static void
-copy_padded(const int64_t *to, const int64_t *from, int64_t rows, int64_t L,
-            int64_t length, int64_t poison)
+copy_padded(const int64_t *to, const int64_t *from, int64_t L, int64_t length,
+            int64_t poison)
 {
-    for (int64_t k = 0; k < rows; k++) {
-        int64_t *t = (int64_t *)(uintptr_t)(to + k * L);
-        for (int64_t j = 0; j < L; j++)
-            t[j] = j < length ? from[k * L + j] : poison;
+    int64_t *t = (int64_t *)(uintptr_t)to;
+    for (int64_t j = 0; j < L; j++)
+        t[j] = j < length ? from[j] : poison;
+}
+
+// The smallest positive id that no event of the batch has as feature f. `seen` has a byte
+// for each event and two more.
+static int64_t
+unused_id(const pcvr_domain *d, const pcvr_domain_info *i, int64_t b, int64_t f,
+          unsigned char *seen)
+{
+    int64_t L = i->length, most = b * L + 1, id = 1;
+    memset(seen, 0, (size_t)most + 1);
+    for (int64_t s = 0; s < b; s++) {
+        const int64_t *ids = d->values + (s * i->features + f) * L;
+        for (int64_t j = 0; j < L && j < d->lengths[s]; j++)
+            if (ids[j] > 0 && ids[j] <= most)
+                seen[ids[j]] = 1;
     }
+    while (seen[id])
+        id++;
+    return id;
 }
 
 static void
-copy_domain(const pcvr_domain *to, const pcvr_domain *from, const pcvr_domain_info *i,
-            int64_t b)
+copy_domain(const pcvr_runner *r, const pcvr_domain *to, const pcvr_domain *from,
+            const pcvr_domain_info *i, int64_t b)
 {
     uint32_t all = i->reads != 0 ? i->reads : ~0u;
-    int64_t F = i->features, L = i->length;
+    int64_t F = i->features, L = i->length, keep = r->z.o.poison_from;
     copy(to->lengths, from->lengths, 8 * b, true);
-    for (int64_t s = 0; s < b; s++) {
-        int64_t n = from->lengths[s];
-        if (all & PCVR_READ_EVENTS)
-            copy_padded(to->values + s * F * L, from->values + s * F * L, F, L, n,
-                        POISON_ID);
-        if (all & PCVR_READ_TIMES)
-            copy_padded(to->timestamps + s * L, from->timestamps + s * L, 1, L, n,
-                        POISON_TIME);
+    for (int64_t f = 0; f < F && all & PCVR_READ_EVENTS; f++) {
+        int64_t id = unused_id(from, i, b, f, r->poison_ids);
+        for (int64_t s = 0; s < b; s++) {
+            int64_t n = from->lengths[s] > keep ? from->lengths[s] : keep;
+            copy_padded(to->values + (s * F + f) * L, from->values + (s * F + f) * L, L,
+                        n, id);
+        }
+    }
+    for (int64_t s = 0; s < b && all & PCVR_READ_TIMES; s++) {
+        int64_t n = from->lengths[s] > keep ? from->lengths[s] : keep;
+        copy_padded(to->timestamps + s * L, from->timestamps + s * L, L, n, POISON_TIME);
     }
     if (!(all & PCVR_READ_EVENTS))
         copy(to->values, NULL, 8 * b * F * L, false);
@@ -117,6 +143,19 @@ pcvr_poison_batch(pcvr_runner *r, const pcvr_batch *b)
     copy(p->label, b->label, 8 * n, true);
 #undef COPY
     for (int d = 0; d < l->n_domains; d++)
-        copy_domain(&p->domains[d], &b->domains[d], &l->domains[d], n);
+        copy_domain(r, &p->domains[d], &b->domains[d], &l->domains[d], n);
     return p;
+}
+
+void
+pcvr_runner_looked_up(const pcvr_runner *r, int i, uint8_t *rows)
+{
+    for (int64_t l = 0; l < r->z.o.lanes && !r->z.o.forward_only; l++)
+        for (int k = 0; k < r->m->n_stores; k++) {
+            const pcvr_rows *s = &r->lanes[l].stores[k];
+            if (r->m->stores[k].param != i)
+                continue;
+            for (int64_t n = 0; n < s->n; n++)
+                rows[s->ids[n]] = 1;
+        }
 }

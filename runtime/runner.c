@@ -249,6 +249,7 @@ pcvr_runner_free(pcvr_runner *r)
     free(r->rows);
     free(r->clocks);
     free(r->poisoned_domains);
+    free(r->poison_ids);
     free(r);
 }
 

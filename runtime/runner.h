@@ -110,9 +110,10 @@ struct pcvr_runner {
     double *clocks;      // [threads, n_regions]
     pcvr_batch poisoned; // the copy that poison reads instead
     pcvr_domain *poisoned_domains;
-    double summing;   // seconds in pcvr_finish
-    int64_t raw_high; // bytes of the largest raw batch seen
-    PcvrWalk walk;    // of the call in progress
+    unsigned char *poison_ids; // room to look for unused ids
+    double summing;            // seconds in pcvr_finish
+    int64_t raw_high;          // bytes of the largest raw batch seen
+    PcvrWalk walk;             // of the call in progress
 };
 
 // lane.c: every lane, on all threads; the first lane's failure, or 0.

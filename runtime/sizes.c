@@ -64,7 +64,7 @@ pcvr_sizes(const pcvr_module *m, int64_t batch, const pcvr_options *o, PcvrSizes
     static const pcvr_options defaults;
     *z = (PcvrSizes){.o = o != NULL ? *o : defaults, .batch = batch};
     if (batch < 0 || batch > INT32_MAX || z->o.lanes < 0 || z->o.lanes > MAX_LANES ||
-        z->o.threads < 0 || z->o.chunk < PCVR_CHUNK_BATCH)
+        z->o.threads < 0 || z->o.chunk < PCVR_CHUNK_BATCH || z->o.poison_from < 0)
         return false;
     if (z->o.lanes == 0)
         z->o.lanes = DEFAULT_LANES;

@@ -9,7 +9,6 @@
 
 #include "init.h"
 #include "interp.h"
-#include "loss_step.h"
 
 static int
 fail(const char *text)
@@ -46,9 +45,9 @@ run_new(CheckRun *r, const Case *c, int64_t actions, PcvrStepLoss *loss)
 
 // ---- compiled -------------------------------------------------------------------------
 
-static bool
-load_weights(const CheckRun *r, const Case *c, const pcvr_module *mod, pcvr_runner *run,
-             PcvrError *err)
+bool
+check_weights(const CheckRun *r, const Case *c, const pcvr_module *mod, pcvr_runner *run,
+              PcvrError *err)
 {
     for (int p = 0; p < mod->n_params; p++) {
         const pcvr_param *q = &mod->params[p];
@@ -71,7 +70,7 @@ static int
 step_module(CheckRun *r, const Case *c, const pcvr_module *mod, pcvr_runner *run,
             PcvrStepLoss *loss, PcvrError *err)
 {
-    if (!load_weights(r, c, mod, run, err))
+    if (!check_weights(r, c, mod, run, err))
         return PCVR_EFORMAT;
     if (r->logits_only)
         return pcvr_runner_forward(run, &c->batch, r->logits, NULL);
@@ -89,28 +88,39 @@ step_module(CheckRun *r, const Case *c, const pcvr_module *mod, pcvr_runner *run
 }
 
 static int
+run_plain(CheckRun *r, const Case *c, const pcvr_module *mod, PcvrStepLoss *loss,
+          PcvrError *err)
+{
+    pcvr_runner *run;
+    r->o.forward_only = r->logits_only;
+    int rc =
+        pcvr_runner_new(mod, c->batch.size, &r->o, &run, err->text, sizeof err->text);
+    if (rc == PCVR_OK) {
+        r->plan = *pcvr_runner_plan(run);
+        rc = step_module(r, c, mod, run, loss, err);
+        r->overrun = pcvr_runner_overrun(run);
+    }
+    pcvr_runner_free(run);
+    return rc;
+}
+
+static int
 run_module(CheckRun *r, ModelIn *m, const Case *c)
 {
     const pcvr_module *mod;
-    pcvr_runner *run = NULL;
     PcvrStepLoss loss = {0};
     PcvrError err = {""};
     int status = model_build(m, c->schema, &mod);
     if (status != 0)
         return status;
     snprintf(r->isa, sizeof r->isa, "%s", mod->isa);
-    r->o.forward_only = r->logits_only;
     int rc = PCVR_ENOMEM;
     if (!run_new(r, c, mod->actions, &loss))
         pcvr_fail(&err, "out of memory");
+    else if (r->o.poison)
+        rc = check_poison(r, m, c, mod, &loss, &err);
     else
-        rc = pcvr_runner_new(mod, c->batch.size, &r->o, &run, err.text, sizeof err.text);
-    if (rc == PCVR_OK) {
-        r->plan = *pcvr_runner_plan(run);
-        rc = step_module(r, c, mod, run, &loss, &err);
-        r->overrun = pcvr_runner_overrun(run);
-    }
-    pcvr_runner_free(run);
+        rc = run_plain(r, c, mod, &loss, &err);
     pcvr_step_loss_free(&loss);
     if (rc == PCVR_OK)
         return 0;

@@ -28,13 +28,15 @@ static const char help[] =
     "  --model.NAME VALUE  another configuration: nothing is compared\n"
     "  --seed N            seed of chance: nothing is compared\n"
     "  --logits            compare the logits only\n"
-    "  --poison            NaN in kept values and scratch, other values in padding\n"
+    "  --poison            repeat the step with NaN in buffers, in rows of tables that\n"
+    "                      nothing looks up and in padded events: no bit may change\n"
+    "  --poison-from N     leave padding at positions below N alone (0)\n"
     "  --grads FILE        write logits, loss and every gradient as safetensors\n"
     "  --json              print the result as JSON\n";
 
 typedef struct CheckFlags {
     const char *model, *dir, *target, *checkpoint, *chunk, *grads;
-    int64_t lanes, threads, seed;
+    int64_t lanes, threads, seed, poison_from;
     int logits, poison, json;
     ModelFlags fields;
 } CheckFlags;
@@ -46,14 +48,22 @@ check_flags(CheckFlags *f, int argc, char **argv, CheckRun *r, PcvrError *err)
                       .checkpoint = "none",
                       .lanes = NOT_GIVEN,
                       .threads = NOT_GIVEN,
-                      .seed = NOT_GIVEN};
+                      .seed = NOT_GIVEN,
+                      .poison_from = NOT_GIVEN};
     const Flag flags[] = {
-        {"model", FLAG_TEXT, &f->model},    {"case", FLAG_TEXT, &f->dir},
-        {"target", FLAG_TEXT, &f->target},  {"checkpoint", FLAG_TEXT, &f->checkpoint},
-        {"chunk", FLAG_TEXT, &f->chunk},    {"lanes", FLAG_INT, &f->lanes},
-        {"threads", FLAG_INT, &f->threads}, {"seed", FLAG_INT, &f->seed},
-        {"logits", FLAG_PLAIN, &f->logits}, {"poison", FLAG_PLAIN, &f->poison},
-        {"grads", FLAG_TEXT, &f->grads},    {"json", FLAG_PLAIN, &f->json},
+        {"model", FLAG_TEXT, &f->model},
+        {"case", FLAG_TEXT, &f->dir},
+        {"target", FLAG_TEXT, &f->target},
+        {"checkpoint", FLAG_TEXT, &f->checkpoint},
+        {"chunk", FLAG_TEXT, &f->chunk},
+        {"lanes", FLAG_INT, &f->lanes},
+        {"threads", FLAG_INT, &f->threads},
+        {"seed", FLAG_INT, &f->seed},
+        {"logits", FLAG_PLAIN, &f->logits},
+        {"poison", FLAG_PLAIN, &f->poison},
+        {"grads", FLAG_TEXT, &f->grads},
+        {"json", FLAG_PLAIN, &f->json},
+        {"poison-from", FLAG_INT, &f->poison_from},
     };
     if (!model_flags_take(&f->fields, argc, argv, err) ||
         !flags_parse(f->fields.n_rest, f->fields.rest, flags,
@@ -69,11 +79,14 @@ check_flags(CheckFlags *f, int argc, char **argv, CheckRun *r, PcvrError *err)
         return pcvr_fail(err, "--target is '%s', expected c or interp", f->target);
     if (r->interpreter && f->poison)
         return pcvr_fail(err, "--poison needs --target c");
+    if (f->poison_from < NOT_GIVEN || (f->poison_from != NOT_GIVEN && !f->poison))
+        return pcvr_fail(err, "--poison-from takes a number from 0, with --poison");
     if (f->logits && f->grads != NULL)
         return pcvr_fail(err, "--logits computes no gradients for --grads");
     r->checkpoint = f->checkpoint;
     r->logits_only = f->logits != 0;
     r->o.poison = f->poison != 0;
+    r->o.poison_from = f->poison_from == NOT_GIVEN ? 0 : f->poison_from;
     r->changed = f->fields.n > 0;
     r->seed = f->seed == NOT_GIVEN ? 0 : (uint64_t)f->seed;
     return lanes_take(f->lanes, f->threads, &r->o, err) &&
@@ -121,6 +134,11 @@ print_json(const CheckRun *r, const Case *c, const Verdict *v)
                   loss && compared ? json_finite(v->loss_error) : json_null(),
                   "logits_error", compared ? json_finite(v->logits_error) : json_null(),
                   "worst_gradient", worst, "gradients", v->gradients);
+    if (o != NULL && r->o.poison)
+        json_object_set_new(o, "poison",
+                            json_pack("{s:I, s:I}", "rows", (json_int_t)r->poison.rows,
+                                      "padding_rows",
+                                      (json_int_t)r->poison.padding_rows));
     if (o != NULL && v->reason[0] != '\0')
         json_object_set_new(o, "reason", json_string(v->reason));
     char *text = o != NULL ? json_text(o, 2) : NULL;
@@ -149,6 +167,9 @@ print_text(const CheckRun *r, const Case *c, const Verdict *v)
         puts("  nothing compared: configuration or seed differ from the case's; looked "
              "for NaN");
     }
+    if (r->o.poison)
+        printf("  poison     %lld rows that nothing looks up, %lld that padding does\n",
+               (long long)r->poison.rows, (long long)r->poison.padding_rows);
     if (v->reason[0] != '\0')
         printf("  %s\n", v->reason);
     puts(v->pass ? "pass" : "FAIL");
@@ -174,6 +195,10 @@ check_report(const CheckFlags *f, const CheckRun *r, const Case *c)
         v.pass = false;
         snprintf(v.reason, sizeof v.reason, "the module wrote past the end of its %s",
                  r->overrun);
+    }
+    if (r->poison.reason[0] != '\0') {
+        v.pass = false;
+        snprintf(v.reason, sizeof v.reason, "%s", r->poison.reason);
     }
     if (f->json)
         print_json(r, c, &v);
