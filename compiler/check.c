@@ -354,10 +354,35 @@ check_setting(Check *c, const Ast *s)
     suggest(c, name, s->name_place, names.v, names.n);
 }
 
+// ---- declarations that nothing uses -------------------------------------------------
+
+// Beside an imported model, a layer or block that nothing names, and that so replaces none
+// of the model's: its name may be misspelt.
+static void
+warn_unused(Check *c)
+{
+    const Program *p = c->program;
+    const Ast *own = p->trees.v[p->trees.n - 1];
+    if (c->diag->errors || !p->model || p->model->place.file == own->place.file)
+        return;
+    for (int i = 0; i < p->decls.n; i++) {
+        const Decl *d = &p->decls.v[i];
+        if (d->kind != DECL_LAYER || d->file != own->place.file || c->used[i])
+            continue;
+        Array(const char *) names = {0};
+        for (int k = 0; k < p->decls.n; k++)
+            if (p->decls.v[k].kind == d->kind && p->decls.v[k].file != d->file)
+                array_push(&c->mem->scratch, &names, p->decls.v[k].name);
+        diag_warning(c->diag, c->nodes.v[i]->place, "nothing uses '%s'", d->name);
+        suggest(c, d->name, c->nodes.v[i]->place, names.v, names.n);
+    }
+}
+
 void
 check_program(Mem *mem, Diag *d, Program *p)
 {
     Check c = {.mem = mem, .diag = d, .program = p, .from = -1};
+    c.used = arena_array(&mem->perm, bool, p->decls.n + 1);
     declare_globals(&c);
     for (int i = 0; i < p->decls.n; i++)
         check_decl(&c, &p->decls.v[i], i);
@@ -368,4 +393,5 @@ check_program(Mem *mem, Diag *d, Program *p)
     if (p->model)
         check_component(&c, p->model);
     find_cycles(&c);
+    warn_unused(&c);
 }

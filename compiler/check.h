@@ -53,6 +53,7 @@ typedef struct Check {
     Scope *scope;
     Array(Dep) deps;
     Array(const Sym *) nodes; // global declarations, then functions of layers
+    bool *used;               // [program->decls.n] something names the declaration
     int from;                 // the node being checked, -1: none
     int order;                // the member being checked, 0: not among members
     int level;                // functions around the place being checked

@@ -96,6 +96,8 @@ static void
 use(Check *c, const Sym *s, Place place)
 {
     Dep d = {c->from, s->node, place};
+    if (s->node >= 0 && s->node < c->program->decls.n)
+        c->used[s->node] = true;
     if (c->from >= 0 && s->node >= 0)
         array_push(&c->mem->perm, &c->deps, d);
 }

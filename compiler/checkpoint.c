@@ -10,6 +10,7 @@
 // are left to sweep.
 
 #include "passes.h"
+#include "program.h"
 
 #include <fnmatch.h>
 #include <string.h>
@@ -44,6 +45,22 @@ list_blocks(Graph *g)
               t.n > 0 ? t.v : "this model has none");
 }
 
+// The choice or block that a name may have meant.
+static void
+suggest_choice(Graph *g, const char *name)
+{
+    Arena *a = &g->mem->scratch;
+    Array(const char *) names = {0};
+    static const char *const words[] = {"none", "blocks", "sample"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        array_push(a, &names, words[i]);
+    for (int i = 0; i < g->n_calls; i++)
+        array_push(a, &names, g->calls[i]->name);
+    const char *near = nearest_name(name, names.v, names.n);
+    if (near)
+        diag_note(g->diag, (Place){0}, "did you mean '%s'?", near);
+}
+
 static bool
 choose_names(Graph *g, const char *text, bool *chosen)
 {
@@ -56,6 +73,7 @@ choose_names(Graph *g, const char *text, bool *chosen)
                 found = chosen[i] = true;
         if (!found) {
             diag_error(g->diag, (Place){0}, "no block is called '%s'", pattern);
+            suggest_choice(g, pattern);
             list_blocks(g);
             return false;
         }

@@ -5,17 +5,13 @@
 // settings and the model follow the same rule.
 
 #include "check.h"
+#include "find.h"
 #include "names.h"
 #include "program.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#ifndef PCVRC_MODELDIR
-#define PCVRC_MODELDIR "/usr/local/share/pcvrc/models"
-#endif
 
 typedef struct Import {
     int file; // into Loader.files
@@ -53,69 +49,12 @@ typedef struct Loader {
 
 // ---- finding files ------------------------------------------------------------------
 
-static const char *
-path_join(Mem *mem, const char *dir, const char *name)
-{
-    if (name[0] == '/' || !dir[0])
-        return name;
-    return arena_printf(&mem->perm, "%s%s%s", dir, dir[strlen(dir) - 1] == '/' ? "" : "/",
-                        name);
-}
-
-static const char *
-path_dir(Mem *mem, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? arena_copy(&mem->perm, path, (size_t)(slash - path) + 1) : "";
-}
-
-typedef Array(const char *) Dirs;
-
-// Adds DIR/PLACE as a clean path, if it exists.
-static void
-add_existing(Mem *mem, Dirs *dirs, const char *dir, const char *place)
-{
-    char *real = realpath(arena_printf(&mem->scratch, "%s%s", dir, place), NULL);
-    if (real)
-        array_push(&mem->perm, dirs, arena_copy(&mem->perm, real, strlen(real)));
-    free(real);
-}
-
-// Where installed models may be: beside the program in a source tree, under its prefix, as
-// built.
-static Dirs
-model_dirs(Mem *mem)
-{
-    Dirs dirs = {0};
-    char exe[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    if (n > 0) {
-        exe[n] = '\0';
-        add_existing(mem, &dirs, path_dir(mem, exe), "../models");
-        add_existing(mem, &dirs, path_dir(mem, exe), "../share/pcvrc/models");
-    }
-    array_push(&mem->perm, &dirs, PCVRC_MODELDIR);
-    return dirs;
-}
-
-const char *
-models_file(Mem *mem, const char *name)
-{
-    Dirs dirs = model_dirs(mem);
-    for (int i = 0; i < dirs.n; i++) {
-        const char *path = path_join(mem, dirs.v[i], name);
-        if (access(path, R_OK) == 0)
-            return path;
-    }
-    return NULL;
-}
-
 // Where an import is looked for: beside the importing file, -I, installed models.
-static Dirs
+static Strings
 search_dirs(Loader *l, const char *importer)
 {
     Arena *a = &l->mem->perm;
-    Dirs dirs = {0}, installed = model_dirs(l->mem);
+    Strings dirs = {0}, installed = model_dirs(l->mem);
     array_push(a, &dirs, path_dir(l->mem, importer));
     for (int i = 0; i < l->n_dirs; i++)
         array_push(a, &dirs, l->dirs[i]);
@@ -124,11 +63,26 @@ search_dirs(Loader *l, const char *importer)
     return dirs;
 }
 
+// Says which installed models an import could have meant.
+static void
+suggest_models(Loader *l, const Ast *import)
+{
+    Strings names = models_installed(l->mem);
+    Text t = {0};
+    for (int i = 0; i < names.n; i++)
+        text_add(&l->mem->perm, &t, "%s%s", i ? ", " : "", names.v[i]);
+    if (names.n)
+        diag_note(l->diag, import->name_place, "installed models are %s", t.v);
+    const char *near = nearest_name(import->text, names.v, names.n);
+    if (near)
+        diag_note(l->diag, import->name_place, "did you mean '%s'?", near);
+}
+
 // The path of an import; NULL and an error if there is no such file.
 static const char *
 find_import(Loader *l, const char *importer, const Ast *import)
 {
-    Dirs dirs = search_dirs(l, importer);
+    Strings dirs = search_dirs(l, importer);
     for (int i = 0; i < dirs.n; i++) {
         const char *path = path_join(l->mem, dirs.v[i], import->text);
         if (access(path, F_OK) == 0)
@@ -138,6 +92,8 @@ find_import(Loader *l, const char *importer, const Ast *import)
     for (int i = 0; i < 1 + l->n_dirs && import->text[0] != '/'; i++)
         diag_note(l->diag, import->name_place, "looked in '%s'",
                   dirs.v[i][0] ? dirs.v[i] : ".");
+    if (import->text[0] != '/')
+        suggest_models(l, import);
     return NULL;
 }
 

@@ -3,6 +3,7 @@
 // Exit status: 0, 1 a fault in the model or the schema, 2 in the command line, 70 in
 // pcvrc.
 
+#include "find.h"
 #include "pcvrc.h"
 #include "report.h"
 #include "tile.h"
@@ -11,8 +12,6 @@
 #include <string.h>
 
 enum { EMIT_C = 1, EMIT_REPORT = 2, EMIT_GRAPH = 4, EMIT_AST = 8 };
-
-typedef Array(const char *) Strings;
 
 typedef struct Options {
     Mem mem;
@@ -28,8 +27,9 @@ typedef struct Options {
 // ---- the command line ---------------------------------------------------------------
 
 static const char help[] =
-    "usage: pcvrc MODEL.pcvr [option ...]\n"
+    "usage: pcvrc MODEL [option ...]\n"
     "\n"
+    "MODEL: FILE.pcvr, a folder with a model.pcvr, or an installed model's name.\n"
     "Compiles a model to C, forward and backward, with activation checkpointing decided "
     "here.\n"
     "\n"
@@ -216,12 +216,6 @@ read_options(Options *o, int argc, char **argv)
 
 // ---- output -------------------------------------------------------------------------
 
-// A file to write, when all of them are ready.
-typedef struct Output {
-    const char *path, *text;
-    size_t length;
-} Output;
-
 typedef Array(Output) Outputs;
 
 static const char *
@@ -321,15 +315,6 @@ collect_outputs(const Options *o, Compile *c)
     return l;
 }
 
-static int
-write_outputs(Compile *c, const Outputs *l)
-{
-    for (int i = 0; i < l->n; i++)
-        if (write_file(&c->diag, l->v[i].path, l->v[i].text, l->v[i].length) != 0)
-            return 1;
-    return 0;
-}
-
 // ---- the run ------------------------------------------------------------------------
 
 static void
@@ -362,8 +347,9 @@ dump_tiles(const Options *o, Compile *c)
 static int
 run(const Options *o, Compile *c)
 {
-    int status = compile_open(c, o->model, o->include.v, o->include.n);
-    c->name = o->name ? o->name : c->name;
+    const char *path = model_path((Mem *)(uintptr_t)&o->mem, o->model);
+    int status = compile_open(c, path, o->include.v, o->include.n);
+    c->name = o->name ? o->name : model_stem(&c->mem, o->model, path);
     for (int i = 0; i < o->set.n && !status; i++)
         status = config_set_text(c->config, o->set.v[i]);
     if (!status)
@@ -379,7 +365,7 @@ run(const Options *o, Compile *c)
     if (status || o->dump.n)
         return status;
     Outputs l = collect_outputs(o, c);
-    return write_outputs(c, &l);
+    return write_files(&c->diag, l.v, l.n);
 }
 
 int

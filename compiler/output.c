@@ -40,30 +40,47 @@ write_all(int fd, const char *text, size_t length)
     return 0;
 }
 
-int
-write_file(Diag *d, const char *path, const char *text, size_t length)
+// Writes one file under a temporary name, which it gives; NULL after an error.
+static const char *
+write_temporary(Diag *d, const Output *o)
 {
-    char *temp = arena_printf(&d->mem->scratch, "%s.XXXXXX", path);
-    bool made = make_dirs(d->mem, path) == 0;
+    char *temp = arena_printf(&d->mem->perm, "%s.XXXXXX", o->path);
+    bool made = make_dirs(d->mem, o->path) == 0;
     int fd = made ? mkostemp(temp, O_CLOEXEC) : -1;
     mode_t mask = umask(0);
     umask(mask);
-    bool ok =
-        fd >= 0 && write_all(fd, text, length) == 0 && fchmod(fd, 0666 & ~mask) == 0;
+    bool ok = fd >= 0 && write_all(fd, o->text, o->length) == 0 &&
+              fchmod(fd, 0666 & ~mask) == 0;
     int fault = errno;
     if (fd >= 0 && close(fd) != 0 && ok) {
         ok = false;
         fault = errno;
     }
-    if (ok && rename(temp, path) != 0) {
-        ok = false;
-        fault = errno;
-    }
     if (ok)
-        return 0;
+        return temp;
     if (fd >= 0)
         unlink(temp);
-    diag_error(d, (Place){0}, "cannot write '%s': %s", path, strerror(fault));
+    diag_error(d, (Place){0}, "cannot write '%s': %s", o->path, strerror(fault));
+    return NULL;
+}
+
+int
+write_files(Diag *d, const Output *files, int n)
+{
+    const char **temps = arena_array(&d->mem->perm, const char *, n + 1);
+    int written = 0, renamed = 0;
+    while (written < n && (temps[written] = write_temporary(d, &files[written])))
+        written++;
+    while (written == n && renamed < n &&
+           rename(temps[renamed], files[renamed].path) == 0)
+        renamed++;
+    if (renamed == n)
+        return 0;
+    if (written == n)
+        diag_error(d, (Place){0}, "cannot write '%s': %s", files[renamed].path,
+                   strerror(errno));
+    for (int i = renamed; i < written; i++)
+        unlink(temps[i]);
     return 1;
 }
 

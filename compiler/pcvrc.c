@@ -8,6 +8,7 @@
 
 #include "pcvrc.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,6 +37,7 @@ compile_open(Compile *c, const char *path, const char *const *include_dirs, int 
     c->program = pcvrc_load(&c->mem, &c->diag, path, include_dirs, n);
     if (c->program)
         c->config = config_new(&c->mem, &c->diag, c->program);
+    c->model_lens = c->config ? config_seq_max_lens(c->config) : NULL;
     return c->config ? 0 : 1;
 }
 
@@ -47,6 +49,18 @@ schema_beside(Compile *c)
     int dir = slash ? (int)(slash - c->path) + 1 : 0;
     const char *path = arena_printf(&c->mem.perm, "%.*sschema.json", dir, c->path);
     return access(path, F_OK) == 0 ? path : NULL;
+}
+
+// A default may list more domains than a data set has; who gives a list means its names.
+static void
+warn_lens(Compile *c, const char *lens)
+{
+    char *unknown =
+        lens && lens != c->model_lens ? schema_unknown_lens(c->schema, lens) : NULL;
+    if (unknown)
+        diag_warning(&c->diag, (Place){0}, "data.seq_max_lens: %s has no domain %s",
+                     c->schema_path, unknown);
+    free(unknown);
 }
 
 int
@@ -61,11 +75,12 @@ compile_schema(Compile *c, const char *path)
         return 2;
     }
     c->schema = schema_read(c->schema_path, &e);
-    if (!c->schema ||
-        schema_set_lens(c->schema, config_seq_max_lens(c->config), &e) != 0) {
+    const char *lens = config_seq_max_lens(c->config);
+    if (!c->schema || schema_set_lens(c->schema, lens, &e) != 0) {
         diag_error(&c->diag, (Place){0}, "%s", e.text);
         return 1;
     }
+    warn_lens(c, lens);
     return 0;
 }
 

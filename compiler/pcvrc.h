@@ -22,6 +22,7 @@ typedef struct Compile {
     Config *config;
     Schema *schema; // owned
     const char *schema_path;
+    const char *model_lens; // data.seq_max_lens of the model file, or NULL
     Graph *graph;
 } Compile;
 
@@ -62,9 +63,14 @@ json_t *compile_report(Compile *c, struct Tiles *t);
 
 // output.c - files written whole or not at all.
 
-// Writes a file under a temporary name in its directory, then renames it; makes missing
-// directories. 0, or 1 and an error without a place.
-int write_file(Diag *d, const char *path, const char *text, size_t length);
+typedef struct Output {
+    const char *path, *text;
+    size_t length;
+} Output;
+
+// Writes files under temporary names in their directories and renames them when all are
+// written; makes missing directories. 0, or 1 and an error without a place.
+int write_files(Diag *d, const Output *files, int n);
 // A path as make reads it in a rule.
 const char *make_quoted(Arena *a, const char *path);
 

@@ -384,6 +384,41 @@ schema_set_lens(Schema *s, const char *lens, DataError *e)
     return 0;
 }
 
+static bool
+has_domain(const Schema *s, const char *name, int n)
+{
+    for (int i = 0; i < s->n_domains; i++)
+        if (strlen(s->domains[i].name) == (size_t)n &&
+            !memcmp(s->domains[i].name, name, (size_t)n))
+            return true;
+    return false;
+}
+
+char *
+schema_unknown_lens(const Schema *s, const char *lens)
+{
+    char *out = lens ? malloc(2 * strlen(lens) + 1) : NULL;
+    size_t used = 0;
+    for (const char *p = lens; out && *p;) {
+        const char *name;
+        int n;
+        int64_t len;
+        size_t blank = strspn(p, " \t\r\n");
+        if (p[blank] == ',' || p[blank] == '\0') {
+            p += blank + (p[blank] == ',');
+            continue;
+        }
+        if (next_len(&p, &name, &n, &len))
+            break;
+        if (!has_domain(s, name, n))
+            used += (size_t)sprintf(out + used, "%s%.*s", used ? ", " : "", n, name);
+    }
+    if (used)
+        return out;
+    free(out);
+    return NULL;
+}
+
 static void
 cap_features(SchemaFeature *f, int n, int64_t cap)
 {

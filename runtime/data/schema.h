@@ -57,6 +57,9 @@ Schema *schema_parse(const char *text, size_t n, const char *name, DataError *e)
 // SCHEMA_DEFAULT_LEN. NULL is the empty list. 0, or -1 when the list cannot be read;
 // nothing is changed then.
 int schema_set_lens(Schema *s, const char *lens, DataError *e);
+// The names in such a list that are no domain, "seq_x, seq_y"; NULL if there are none, or
+// memory is short. The caller frees it.
+char *schema_unknown_lens(const Schema *s, const char *lens);
 
 // Caps every vocabulary: v becomes max(2, min(v, cap)); 0 stays 0, timestamps stay as
 // they are.

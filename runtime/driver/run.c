@@ -69,14 +69,32 @@ run_dataset(Run *r)
     return 0;
 }
 
+// A default may list more domains than a data set has; who gives a list means its names.
+static void
+warn_lens(const Run *r, const char *lens)
+{
+    const char *own = experiment_lens(&r->experiment);
+    const Field *f = settings_field(&r->settings, "data.seq_max_lens");
+    size_t n = lens ? strlen(lens) : 0;
+    if (!lens || (own && !strcmp(own, lens)) ||
+        (strlen(f->standard) == n + 2 && !strncmp(f->standard + 1, lens, n)))
+        return;
+    char *unknown = schema_unknown_lens(r->schema, lens);
+    if (unknown)
+        fprintf(stderr, "pcvr %s: warning: data.seq_max_lens: %s has no domain %s\n",
+                r->command, r->schema_path, unknown);
+    free(unknown);
+}
+
 int
 run_schema(Run *r)
 {
     DataError e = {{0}};
+    const char *lens = settings_text(&r->settings, "data.seq_max_lens");
     r->schema = schema_read(r->schema_path, &e);
-    if (!r->schema ||
-        schema_set_lens(r->schema, settings_text(&r->settings, "data.seq_max_lens"), &e))
+    if (!r->schema || schema_set_lens(r->schema, lens, &e))
         return run_fail(r, 1, e.text);
+    warn_lens(r, lens);
     return 0;
 }
 

@@ -111,6 +111,18 @@ run "$tiny" --emit=graph -o "$tmp/blocked"
 [ $? -eq 1 ] && grep -q "cannot write '$tmp/blocked/tiny.graph.txt'" "$tmp/err" && [ "$(ls "$tmp/blocked" | wc -l)" -eq 1 ]
 result nothing_half_written $?
 
+# A disk that is full behind the first file: neither is there, and no temporary one.
+size=$(stat -c %s "$tmp/d/tiny.c")
+report=$(stat -c %s "$tmp/d/tiny.report.json")
+[ "$report" -gt "$size" ] && size=$report
+(
+    trap '' XFSZ
+    ulimit -f $(((size + 1023) / 1024 - 1))
+    "$pcvrc" "$tiny" -o "$tmp/full" --checkpoint=blocks >"$tmp/out" 2>"$tmp/err"
+)
+[ $? -eq 1 ] && grep -q "cannot write '$tmp/full/" "$tmp/err" && [ -z "$(ls "$tmp/full")" ]
+result neither_file_on_a_full_disk $?
+
 mkdir "$tmp/lib" && mv "$tmp/part.pcvr" "$tmp/lib"
 expect import_missing 1 "cannot find 'part.pcvr'" "$tiny"
 expect import_include 0 'logits %' "$tiny" -I "$tmp/lib" --dump=simplify
@@ -119,6 +131,30 @@ expect import_include_joined 0 'logits %' "$tiny" -I"$tmp/lib" --dump=simplify
 echo 'import "onetrans.pcvr"  config seq_top_k: int = 7' >"$tmp/mine.pcvr"
 rm "$tmp/schema.json"
 expect installed_models 0 'official.json' "$tmp/mine.pcvr" --dump=elaborate
+
+expect installed_by_name 0 'logits %' tokenformer --dump=elaborate
+expect unknown_by_name 1 "cannot read 'tokenformr'" tokenformr
+mkdir "$tmp/folder" && cp "$tmp/mine.pcvr" "$tmp/folder/model.pcvr"
+expect folder 0 'logits %' "$tmp/folder/" --dump=elaborate
+run "$tmp/folder" --emit=graph -o "$tmp/named"
+[ $? -eq 0 ] && [ -e "$tmp/named/folder.graph.txt" ]
+result folder_names_the_module $?
+mkdir "$tmp/empty"
+expect folder_without_model 1 "cannot read '$tmp/empty/model.pcvr'" "$tmp/empty"
+expect near_choice 2 "did you mean 'blocks'?" "$tmp/folder" --checkpoint=block
+expect unknown_domain 0 "has no domain seq_x" "$tmp/folder" --set data.seq_max_lens=seq_x:3,seq_a:4 --dump=elaborate
+
+echo 'import "onetran.pcvr"' >"$tmp/near.pcvr"
+expect import_lists_models 1 'installed models are baseline.pcvr, dualq.pcvr, ' "$tmp/near.pcvr"
+expect import_suggests 1 "did you mean 'onetrans.pcvr'?" "$tmp/near.pcvr"
+cat >"$tmp/unused.pcvr" <<'MODEL'
+import "onetrans.pcvr"
+block OneTransBlok(d: int, heads: int, mult: int, ns: int, p: float) {
+  forward(x: f32[T, d], pad: bool[T]) = x
+}
+MODEL
+expect unused_block 0 "unused.pcvr:2:7: warning: nothing uses 'OneTransBlok'" "$tmp/unused.pcvr" --dump=elaborate
+expect unused_block_suggests 0 "did you mean 'OneTransBlock'?" "$tmp/unused.pcvr" --dump=elaborate
 
 # The example of the language's page is a model.
 awk '/^```/ { n++; next } n == 1' compiler/LANGUAGE.md >"$tmp/toy.pcvr"
