@@ -60,7 +60,7 @@ dropout_check(const char *text, PcvrError *err)
 }
 
 bool
-bench_flags(BenchFlags *f, int argc, char **argv, PcvrError *err)
+bench_flags(BenchFlags *f, int argc, char **argv, bool plan, PcvrError *err)
 {
     *f = (BenchFlags){.checkpoint = "none",
                       .lengths = "full",
@@ -69,7 +69,7 @@ bench_flags(BenchFlags *f, int argc, char **argv, PcvrError *err)
                       .lanes = NOT_GIVEN,
                       .threads = NOT_GIVEN,
                       .vocab_cap = NOT_GIVEN,
-                      .iters = 10};
+                      .iters = INT64_MIN};
     const Flag flags[] = {
         {"model", FLAG_TEXT, &f->model},
         {"schema", FLAG_TEXT, &f->schema},
@@ -90,6 +90,11 @@ bench_flags(BenchFlags *f, int argc, char **argv, PcvrError *err)
         !flags_parse(f->fields.n_rest, f->fields.rest, flags,
                      sizeof flags / sizeof *flags, NULL, err))
         return false;
+    if (plan && (f->iters != INT64_MIN || f->grads != NULL || f->against != NULL))
+        return pcvr_fail(err, "--iters, --grads and --against are flags of pcvr bench: "
+                              "plan runs no step");
+    if (f->iters == INT64_MIN)
+        f->iters = 10;
     if (f->model == NULL || f->schema == NULL)
         return pcvr_fail(err, "expected --model MODEL and --schema FILE");
     if (f->batch < 1 || f->batch > 1 << 20)

@@ -21,7 +21,8 @@ typedef struct BenchFlags {
 } BenchFlags;
 
 // bench_flags_free in any case. On false the caller exits with 2.
-bool bench_flags(BenchFlags *f, int argc, char **argv, PcvrError *err);
+// `plan` runs no step and refuses the flags of bench alone.
+bool bench_flags(BenchFlags *f, int argc, char **argv, bool plan, PcvrError *err);
 void bench_flags_free(BenchFlags *f);
 extern const char bench_flags_help[]; // of both
 extern const char bench_only_help[];  // of bench alone

@@ -349,7 +349,7 @@ cmd_bench(int argc, char **argv)
                bench_flags_help, bench_only_help);
         return 0;
     }
-    if (bench_flags(&f, argc, argv, &err))
+    if (bench_flags(&f, argc, argv, false, &err))
         status = bench_run(&f);
     else
         fprintf(stderr, "pcvr bench: error: %s\n", err.text);

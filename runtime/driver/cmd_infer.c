@@ -149,7 +149,8 @@ score(Run *r, pcvr_runner *runner, const char *weights, int64_t batch, PcvrError
     char *path = malloc(strlen(r->run_dir) + 64);
     bool ok = (path || pcvr_fail(err, "out of memory")) &&
               run_log_open(r, r->run_dir, "infer.log", err) &&
-              run_score(r, runner, 0, data_n_groups(r->data), batch, &s, err);
+              run_score(r, runner, 0, data_n_groups(r->data), batch, &s, err) &&
+              saved_scores_check(&s, weights, err);
     double *p = ok ? saved_probabilities(&s) : NULL;
     ok = ok && (p || pcvr_fail(err, "out of memory")) &&
          write_results(r, weights, batch, &s, p, &t, path, err);

@@ -63,7 +63,7 @@ cmd_plan(int argc, char **argv)
                bench_flags_help);
         return 0;
     }
-    if (!bench_flags(&f, argc, argv, &err)) {
+    if (!bench_flags(&f, argc, argv, true, &err)) {
         fprintf(stderr, "pcvr plan: error: %s\n", err.text);
         bench_flags_free(&f);
         return 2;

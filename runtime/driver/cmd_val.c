@@ -232,7 +232,8 @@ evaluate(Run *r, pcvr_runner *runner, const char *weights, int64_t batch,
     Scores s = {.want_users = true};
     PcvrEvaluation e;
     Telemetry t = telemetry_start("evaluation");
-    bool ok = run_score(r, runner, 0, data_n_groups(r->data), batch, &s, err);
+    bool ok = run_score(r, runner, 0, data_n_groups(r->data), batch, &s, err) &&
+              saved_scores_check(&s, weights, err);
     double *p = ok ? saved_probabilities(&s) : NULL;
     if (ok && (!p || !evaluate_column(&s, p, 0, &e)))
         ok = pcvr_fail(err, "out of memory");

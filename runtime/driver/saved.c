@@ -2,6 +2,7 @@
 
 #include "saved.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -49,6 +50,17 @@ saved_load(Run *r, pcvr_runner *runner, const char *weights, PcvrError *err)
     if (ok)
         pcvr_runner_prepare(runner);
     return ok;
+}
+
+bool
+saved_scores_check(const Scores *s, const char *weights, PcvrError *err)
+{
+    int64_t n = s->n * s->actions;
+    for (int64_t i = 0; i < n; i++)
+        if (!isnan(s->logits[i]))
+            return true;
+    return n == 0 || pcvr_fail(err, "%s: all %lld logits are NaN with these weights",
+                               weights, (long long)n);
 }
 
 // The scores as the reference rounds them: sigmoids in float32.

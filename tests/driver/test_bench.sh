@@ -103,4 +103,8 @@ mkdir "$tmp/mine" && echo 'import "onetrans.pcvr"' >"$tmp/mine/model.pcvr"
 expect "plan_of_a_folder" 0 "model, checkpoint" plan --model "$tmp/mine/" --schema models/official.json
 expect "folder_without_model" 1 "$tmp/model.pcvr" plan --model "$tmp" --schema "$schema"
 
+for flag in "--iters 3" "--grads $tmp/x.st" "--against blocks"; do
+    expect "plan_refuses_${flag%% *}" 2 "flags of pcvr bench" plan --model onetrans \
+        --schema models/official.json $flag
+done
 exit $failed

@@ -54,6 +54,10 @@ expect negative_rate 2 "optimizer.lr" "$pcvr" train "${common[@]}" --optimizer.l
 expect negative_sparse_rate 2 "sparse_lr" "$pcvr" train "${common[@]}" --sparse_optimizer.sparse_lr -1
 expect negative_steps 2 "max_steps" "$pcvr" train "${common[@]}" --optimizer.max_steps -1
 expect both_ways 2 "say different things" "$pcvr" train "${common[@]}" --checkpoint blocks --model.no_gradient_checkpointing
+expect near_choice 2 "did you mean 'blocks'?" "$pcvr" train "${common[@]}" --checkpoint block
+expect near_block 2 "did you mean 'blocks.1'?" "$pcvr" train "${common[@]}" --checkpoint block.1
+expect unknown_domain 0 "has no domain seq_x, seq_y" "$pcvr" train "${common[@]}" --dry-run \
+    --data.seq_max_lens seq_a:8,seq_x:8,seq_b:8,seq_y:3
 expect no_such_block 2 "blocks.0, blocks.1" "$pcvr" train "${common[@]}" --checkpoint blocks.7
 expect not_built 2 "data.split_strategy user_hash" "$pcvr" train "${common[@]}" --data.split_strategy user_hash
 expect no_muon 2 "optimizer.dense_optimizer_type muon" "$pcvr" train "${common[@]}" --optimizer.dense_optimizer_type muon
@@ -109,6 +113,22 @@ cp -r "$tmp"/a/global_step6* "$tmp/cut"
 truncate -s 3000 "$tmp/cut/model.safetensors"
 expect val_cut_weights 1 "$tmp/cut/model.safetensors: a header of" "$pcvr" val --experiment models/onetrans.pcvr \
     --dataset-path "$data" --checkpoint "$tmp/cut" --run-dir "$tmp/v"
+
+nan=$tmp/nan
+cp -r "$tmp"/a/global_step6* "$nan"
+{
+    header=$(od -An -tu8 -N8 "$nan/model.safetensors" | tr -d ' ')
+    size=$(stat -c %s "$nan/model.safetensors")
+    head -c $((header + 8)) "$nan/model.safetensors"
+    head -c $((size - header - 8)) /dev/zero | tr '\0' '\377'
+} >"$tmp/weights"
+mv "$tmp/weights" "$nan/model.safetensors"
+expect val_nan 1 "logits are NaN with these weights" "$pcvr" val --experiment models/onetrans.pcvr --dataset-path "$data" \
+    --checkpoint "$nan" --run-dir "$tmp/vn"
+[ ! -e "$tmp/vn/evaluation.json" ]
+verdict val_nan_writes_no_result $?
+expect infer_nan 1 "logits are NaN with these weights" "$pcvr" infer --experiment models/onetrans.pcvr \
+    --dataset-path "$data" --checkpoint "$nan" --result-dir "$tmp/vn"
 
 # A full disk leaves the earlier checkpoint alone.
 cp -r "$tmp/a" "$tmp/full"
