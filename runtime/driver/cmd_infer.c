@@ -31,38 +31,6 @@ static const char usage[] =
     "  --json                 print a summary as one line of JSON\n";
 
 static int
-parse(Run *r, int argc, char **argv)
-{
-    PcvrError err = {{0}};
-    const Flag flags[] = {
-        {"experiment", FLAG_TEXT, &r->f.experiment},
-        {"dataset-path", FLAG_TEXT, &r->f.dataset},
-        {"schema-path", FLAG_TEXT, &r->f.schema},
-        {"result-dir", FLAG_TEXT, &r->f.run_dir},
-        {"checkpoint", FLAG_TEXT, &r->f.checkpoint},
-        {"device", FLAG_TEXT, &r->f.device},
-        {"amp-dtype", FLAG_TEXT, &r->f.amp_dtype},
-        {"chunk", FLAG_TEXT, &r->f.chunk},
-        {"threads", FLAG_INT, &r->f.threads},
-        {"lanes", FLAG_INT, &r->f.lanes},
-        {"batch-size", FLAG_INT, &r->f.batch_size},
-        {"num-workers", FLAG_INT, &r->f.workers},
-        {"amp", FLAG_SWITCH, &r->f.amp},
-        {"compile", FLAG_SWITCH, &r->f.compile},
-        {"json", FLAG_SWITCH, &r->f.json},
-        {"strict-ids", FLAG_PLAIN, &r->f.strict_ids},
-    };
-    if (!flags_parse(argc, argv, flags, (int)(sizeof flags / sizeof *flags), NULL, &err))
-        return run_fail(r, 2, err.text);
-    if (r->f.device && strcmp(r->f.device, "cpu"))
-        return run_fail(r, 2, "--device: this program has cpu");
-    if (r->f.batch_size < 0)
-        return run_fail(r, 2, "--batch-size: expected a number from 1 on");
-    r->say = r->f.json ? stderr : stdout;
-    return run_options(r);
-}
-
-static int
 paths(Run *r, char **weights)
 {
     PcvrError err = {{0}};
@@ -161,38 +129,13 @@ score(Run *r, pcvr_runner *runner, const char *weights, int64_t batch, PcvrError
 }
 
 static int
-infer(Run *r, int argc, char **argv, char **weights)
+score_all(Run *r, const char *weights)
 {
     PcvrError err = {{0}};
-    char text[512] = "";
     pcvr_runner *runner = NULL;
-    int status = parse(r, argc, argv);
-    if (status)
-        return status;
-    const char *model = run_path(r->f.experiment, "TAAC_EXPERIMENT");
-    if (!model)
-        return run_fail(r, 2, "no model: give --experiment PATH");
-    status = experiment_open(&r->experiment, model, &r->settings);
-    if (!status)
-        status = paths(r, weights);
-    if (!status)
-        status = saved_settings(r, *weights);
-    if (!status)
-        status = run_schema(r);
-    if (!status)
-        status =
-            experiment_build(&r->experiment, &r->settings, r->schema, "none", &r->module);
-    if (!status)
-        status = run_data(r, true);
-    if (status)
-        return status;
-    int64_t batch = r->f.batch_size > 0 ? r->f.batch_size
-                                        : settings_int(&r->settings, "data.batch_size");
-    r->options.forward_only = true;
-    if (pcvr_runner_new(r->module, batch, &r->options, &runner, text, sizeof text))
-        return run_fail(r, 1, text);
-    bool ok =
-        saved_load(r, runner, *weights, &err) && score(r, runner, *weights, batch, &err);
+    int64_t batch;
+    bool ok = saved_runner(r, weights, &runner, &batch, &err) &&
+              score(r, runner, weights, batch, &err);
     pcvr_runner_free(runner);
     return ok ? 0 : run_fail(r, 1, err.text);
 }
@@ -206,7 +149,12 @@ cmd_infer(int argc, char **argv)
         fputs(usage, stdout);
         return 0;
     }
-    int status = infer(&r, argc, argv, &weights);
+    const Flag own[] = {{"result-dir", FLAG_TEXT, &r.f.run_dir}};
+    int status = saved_flags(&r, argc, argv, own, 1);
+    if (!status)
+        status = saved_open(&r, paths, true, &weights);
+    if (!status)
+        status = score_all(&r, weights);
     free(weights);
     run_free(&r);
     return status;

@@ -34,39 +34,16 @@ static const char usage[] =
 static int
 parse(Run *r, int argc, char **argv)
 {
-    PcvrError err = {{0}};
-    const Flag flags[] = {
-        {"experiment", FLAG_TEXT, &r->f.experiment},
-        {"dataset-path", FLAG_TEXT, &r->f.dataset},
-        {"schema-path", FLAG_TEXT, &r->f.schema},
+    const Flag own[] = {
         {"run-dir", FLAG_TEXT, &r->f.run_dir},
-        {"checkpoint", FLAG_TEXT, &r->f.checkpoint},
         {"output", FLAG_TEXT, &r->f.output},
         {"predictions-path", FLAG_TEXT, &r->f.predictions},
-        {"device", FLAG_TEXT, &r->f.device},
-        {"amp-dtype", FLAG_TEXT, &r->f.amp_dtype},
-        {"chunk", FLAG_TEXT, &r->f.chunk},
-        {"threads", FLAG_INT, &r->f.threads},
-        {"lanes", FLAG_INT, &r->f.lanes},
-        {"batch-size", FLAG_INT, &r->f.batch_size},
-        {"num-workers", FLAG_INT, &r->f.workers},
-        {"amp", FLAG_SWITCH, &r->f.amp},
-        {"compile", FLAG_SWITCH, &r->f.compile},
-        {"json", FLAG_SWITCH, &r->f.json},
-        {"strict-ids", FLAG_PLAIN, &r->f.strict_ids},
     };
     if (argc > 0 && !strcmp(argv[0], "single")) {
         argc--;
         argv++;
     }
-    if (!flags_parse(argc, argv, flags, (int)(sizeof flags / sizeof *flags), NULL, &err))
-        return run_fail(r, 2, err.text);
-    if (r->f.device && strcmp(r->f.device, "cpu"))
-        return run_fail(r, 2, "--device: this program has cpu");
-    if (r->f.batch_size < 0)
-        return run_fail(r, 2, "--batch-size: expected a number from 1 on");
-    r->say = r->f.json ? stderr : stdout;
-    return run_options(r);
+    return saved_flags(r, argc, argv, own, (int)(sizeof own / sizeof *own));
 }
 
 static int
@@ -269,52 +246,23 @@ static int
 score_all(Run *r, const char *weights)
 {
     PcvrError err = {{0}};
-    char text[512] = "";
     pcvr_runner *runner = NULL;
-    int64_t batch = r->f.batch_size > 0 ? r->f.batch_size
-                                        : settings_int(&r->settings, "data.batch_size");
+    int64_t batch;
     char *output = malloc(strlen(r->run_dir) + 64),
          *predictions = malloc(strlen(r->run_dir) + 64);
-    r->options.forward_only = true;
     bool ok = (output && predictions) || pcvr_fail(&err, "out of memory");
-    ok = ok && run_log_open(r, r->run_dir, "evaluate.log", &err);
-    if (ok && pcvr_runner_new(r->module, batch, &r->options, &runner, text, sizeof text))
-        ok = pcvr_fail(&err, "%s", text);
+    ok = ok && run_log_open(r, r->run_dir, "evaluate.log", &err) &&
+         saved_runner(r, weights, &runner, &batch, &err);
     if (ok) {
         sprintf(output, "%s/evaluation.json", r->run_dir);
         sprintf(predictions, "%s/validation_predictions.jsonl", r->run_dir);
-        ok = saved_load(r, runner, weights, &err) &&
-             evaluate(r, runner, weights, batch, r->f.output ? r->f.output : output,
+        ok = evaluate(r, runner, weights, batch, r->f.output ? r->f.output : output,
                       r->f.predictions ? r->f.predictions : predictions, &err);
     }
     pcvr_runner_free(runner);
     free(output);
     free(predictions);
     return ok ? 0 : run_fail(r, 1, err.text);
-}
-
-static int
-val(Run *r, int argc, char **argv, char **weights)
-{
-    int status = parse(r, argc, argv);
-    if (status)
-        return status;
-    const char *model = run_path(r->f.experiment, "TAAC_EXPERIMENT");
-    if (!model)
-        return run_fail(r, 2, "no model: give --experiment PATH");
-    status = experiment_open(&r->experiment, model, &r->settings);
-    if (!status)
-        status = paths(r, weights);
-    if (!status)
-        status = saved_settings(r, *weights);
-    if (!status)
-        status = run_schema(r);
-    if (!status)
-        status =
-            experiment_build(&r->experiment, &r->settings, r->schema, "none", &r->module);
-    if (!status)
-        status = run_data(r, false);
-    return status ? status : score_all(r, *weights);
 }
 
 int
@@ -326,7 +274,11 @@ cmd_val(int argc, char **argv)
         fputs(usage, stdout);
         return 0;
     }
-    int status = val(&r, argc, argv, &weights);
+    int status = parse(&r, argc, argv);
+    if (!status)
+        status = saved_open(&r, paths, false, &weights);
+    if (!status)
+        status = score_all(&r, weights);
     free(weights);
     run_free(&r);
     return status;

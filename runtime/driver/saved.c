@@ -5,14 +5,50 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "checkpoint.h"
 #include "file.h"
 #include "loss.h"
 
-// Settings of the saved run; those of the model file where none are beside the weights.
 int
+saved_flags(Run *r, int argc, char **argv, const Flag *own, int n)
+{
+    PcvrError err = {{0}};
+    enum { OWN = 4 };
+    Flag flags[OWN + 15] = {
+        {"experiment", FLAG_TEXT, &r->f.experiment},
+        {"dataset-path", FLAG_TEXT, &r->f.dataset},
+        {"schema-path", FLAG_TEXT, &r->f.schema},
+        {"checkpoint", FLAG_TEXT, &r->f.checkpoint},
+        {"device", FLAG_TEXT, &r->f.device},
+        {"amp-dtype", FLAG_TEXT, &r->f.amp_dtype},
+        {"chunk", FLAG_TEXT, &r->f.chunk},
+        {"threads", FLAG_INT, &r->f.threads},
+        {"lanes", FLAG_INT, &r->f.lanes},
+        {"batch-size", FLAG_INT, &r->f.batch_size},
+        {"num-workers", FLAG_INT, &r->f.workers},
+        {"amp", FLAG_SWITCH, &r->f.amp},
+        {"compile", FLAG_SWITCH, &r->f.compile},
+        {"json", FLAG_SWITCH, &r->f.json},
+        {"strict-ids", FLAG_PLAIN, &r->f.strict_ids},
+    };
+    for (int i = 0; i < n && i < OWN; i++)
+        flags[15 + i] = own[i];
+    if (!flags_parse(argc, argv, flags, 15 + n, NULL, &err))
+        return run_fail(r, 2, err.text);
+    if (r->f.device && strcmp(r->f.device, "cpu"))
+        return run_fail(r, 2, "--device: this program has cpu");
+    if (r->f.batch_size < 0)
+        return run_fail(r, 2, "--batch-size: expected a number from 1 on");
+    r->say = r->f.json ? stderr : stdout;
+    return run_options(r);
+}
+
+// Settings of the saved run; those of the model file, with a warning, where none are beside
+// the weights.
+static int
 saved_settings(Run *r, const char *weights)
 {
     PcvrError err = {{0}};
@@ -38,7 +74,27 @@ saved_settings(Run *r, const char *weights)
     return ok ? 0 : run_fail(r, 1, err.text);
 }
 
-bool
+int
+saved_open(Run *r, int (*paths)(Run *r, char **weights), bool inference, char **weights)
+{
+    const char *model = run_path(r->f.experiment, "TAAC_EXPERIMENT");
+    if (!model)
+        return run_fail(r, 2, "no model: give --experiment PATH");
+    int status = experiment_open(&r->experiment, model, &r->settings);
+    if (!status)
+        status = paths(r, weights);
+    if (!status)
+        status = saved_settings(r, *weights);
+    if (!status)
+        status = run_schema(r);
+    if (!status)
+        status =
+            experiment_build(&r->experiment, &r->settings, r->schema, "none", &r->module);
+    return status ? status : run_data(r, inference);
+}
+
+// Reads the weights into a runner of r->module.
+static bool
 saved_load(Run *r, pcvr_runner *runner, const char *weights, PcvrError *err)
 {
     float **params = calloc((size_t)r->module->n_params + 1, sizeof *params);
@@ -50,6 +106,18 @@ saved_load(Run *r, pcvr_runner *runner, const char *weights, PcvrError *err)
     if (ok)
         pcvr_runner_prepare(runner);
     return ok;
+}
+
+bool
+saved_runner(Run *r, const char *weights, pcvr_runner **out, int64_t *batch,
+             PcvrError *err)
+{
+    *batch = r->f.batch_size > 0 ? r->f.batch_size
+                                 : settings_int(&r->settings, "data.batch_size");
+    r->options.forward_only = true;
+    if (pcvr_runner_new(r->module, *batch, &r->options, out, err->text, sizeof err->text))
+        return false;
+    return saved_load(r, *out, weights, err);
 }
 
 bool
