@@ -73,7 +73,7 @@ experiment_free(Experiment *e)
 const char *
 experiment_lens(const Experiment *e)
 {
-    return config_seq_max_lens(e->state->model.c.config);
+    return e->state ? config_seq_max_lens(e->state->model.c.config) : NULL;
 }
 
 int

@@ -27,7 +27,7 @@ void experiment_free(Experiment *e);
 // name of a model. As model_open.
 int experiment_model(struct ModelIn *m, const char *given);
 
-// The model file's own data.seq_max_lens, NULL where it sets none.
+// The model file's own data.seq_max_lens; NULL where it sets none, or none is open.
 const char *experiment_lens(const Experiment *e);
 
 // Compiles the model for a schema (max_len set), the settings' model section and a
