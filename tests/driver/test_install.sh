@@ -32,7 +32,7 @@ result moved $?
 [ $failed -eq 0 ] || exit 1
 cp -r tests/golden/data/small "$tmp/data"
 export PATH=$tmp/elsewhere/pcvr/bin:$PATH
-mkdir -p "$tmp/work/mine" && cd "$tmp/work" || exit 1
+mkdir -p "$tmp/build/mine" && cd "$tmp/build" || exit 1
 
 # ---- an experiment: a model with one block changed, small defaults, and its own import ------------
 cat >mine/model.pcvr <<'E2'

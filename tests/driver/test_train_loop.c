@@ -1,7 +1,5 @@
 // test_train_loop.c - the training loop on real files, with a small module written by
 // hand.
-//
-// logit(s) = w . dense + table[first user id] + b
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,109 +19,19 @@
 #include "json.h"
 #include "run.h"
 
-enum { D = 15, V = 7, U = 11 };
-
-typedef struct Input {
-    float dense[D];
-    int32_t id;
-} Input;
-
-static int
-gather(const pcvr_ctx *c)
-{
-    for (int64_t k = 0; k < c->count; k++) {
-        Input *in = (Input *)c->inputs + k;
-        memcpy(in->dense, c->batch->user_dense + (c->first + k) * D, sizeof in->dense);
-        in->id = (int32_t)c->batch->user_ints[(c->first + k) * U];
-    }
-    return PCVR_OK;
-}
-
-static void
-forward(const pcvr_ctx *c)
-{
-    for (int64_t k = 0; k < c->count; k++) {
-        const Input *in = (const Input *)c->inputs + k;
-        float z = c->params[1][0] + c->params[2][in->id];
-        for (int d = 0; d < D; d++)
-            z += c->params[0][d] * in->dense[d];
-        c->logits[c->first + k] = z;
-    }
-}
-
-static void
-backward(const pcvr_ctx *c)
-{
-    for (int64_t k = 0; k < c->count; k++) {
-        const Input *in = (const Input *)c->inputs + k;
-        float g = c->dlogits[c->first + k];
-        for (int d = 0; d < D; d++)
-            c->acc[d] += g * in->dense[d];
-        c->acc[16] += g;
-        if (in->id > 0) {
-            pcvr_rows_get(&c->stores[0], in->id)[0] += g;
-            c->stores[0].squares += (double)g * (double)g;
-        }
-    }
-}
-
-static const pcvr_param params[] = {
-    {.name = "w",
-     .rank = 1,
-     .shape = {D},
-     .size = D,
-     .init = PCVR_INIT_UNIFORM,
-     .init_value = 0.1},
-    {.name = "b", .rank = 1, .shape = {1}, .size = 1},
-    {.name = "table",
-     .rank = 2,
-     .shape = {V, 1},
-     .size = V,
-     .init = PCVR_INIT_NORMAL,
-     .init_value = 0.1,
-     .flags = PCVR_PARAM_TABLE | PCVR_PARAM_PADDING},
+// The module of tests/numeric over tests/golden/data/small.
+enum { TOY_V = 201, TOY_F = 2, TOY_L = 8, TOY_U = 15 };
+static const pcvr_domain_info toy_domains[] = {
+    {.name = "seq_a", .features = TOY_F, .length = TOY_L},
+    {.name = "seq_b", .features = 2, .length = 8},
+    {.name = "seq_c", .features = 2, .length = 8},
 };
-static const pcvr_use uses[] = {{.param = 0, .size = D, .offset = 0},
-                                {.param = 1, .size = 1, .offset = 16}};
-static const pcvr_store_info stores[] = {{.param = 2, .ids_per_sample = 1}};
-static const pcvr_region regions[] = {{.name = "all", .flops = 60}};
-static const pcvr_domain_info domains[] = {{.name = "seq_a", .features = 1, .length = 8},
-                                           {.name = "seq_b", .features = 2, .length = 8},
-                                           {.name = "seq_c", .features = 2, .length = 8}};
-static const pcvr_module linear = {
-    .abi = PCVR_ABI,
-    .name = "linear",
-    .isa = "scalar",
-    .checkpoint = "none",
-    .config = "{}",
-    .compiler = "by hand",
-    .actions = 1,
-    .n_params = 3,
-    .n_uses = 2,
-    .n_stores = 1,
-    .n_regions = 1,
-    .params = params,
-    .uses = uses,
-    .stores = stores,
-    .regions = regions,
-    .layout = {.user_ints = U,
-               .user_dense = D,
-               .item_ints = 5,
-               .item_dense = 2,
-               .reads = PCVR_READ_USER_DENSE | PCVR_READ_USER_INTS,
-               .n_domains = 3,
-               .domains = domains},
-    .acc_floats = 32,
-    .input_bytes = sizeof(Input),
-    .kept_bytes = 64,
-    .scratch_bytes = 64,
-    .default_chunk = 4,
-    .gather_inputs = gather,
-    .forward = forward,
-    .forward_keep = forward,
-    .backward = backward,
-};
-_Static_assert(sizeof(Input) == 64, "a record is a multiple of 64 bytes");
+#define TOY_LAYOUT                                                                       \
+    {                                                                                    \
+        .user_ints = 11, .user_dense = TOY_U, .item_ints = 5, .item_dense = 2,           \
+        .n_domains = 3, .domains = toy_domains                                           \
+    }
+#include "../numeric/toy_module.h"
 
 typedef struct Setting {
     const char *path, *text;
@@ -143,8 +51,8 @@ start(Run *r, const char *dir, const Setting *set, size_t n)
         {"runtime.progress_log_interval_steps", "5"},
     };
     PcvrError err = {{0}};
-    *r = (Run){.command = "train", .module = &linear, .say = fopen("/dev/null", "w")};
-    r->experiment.name = strdup("linear");
+    *r = (Run){.command = "train", .module = &toy_module, .say = fopen("/dev/null", "w")};
+    r->experiment.name = strdup("toy");
     r->run_dir = strdup(dir);
     r->f.dataset = test_path("small");
     r->schema_path = data_schema_path(r->f.dataset);
@@ -373,8 +281,9 @@ test_interrupt(void **state)
     assert_int_equal(run_train(&r), 130);
     char *weights = checkpoint_find(dir, &err);
     assert_non_null(weights);
-    float w[D], b[1], table[V], *all[] = {w, b, table};
-    assert_true(checkpoint_load(weights, &linear, all, &err));
+    float w[TOY_D], v[TOY_U], b[1], table[TOY_V * TOY_D], unused[20];
+    float *all[] = {w, v, b, table, unused};
+    assert_true(checkpoint_load(weights, &toy_module, all, &err));
     assert_null(strstr(weights, "AUC"));
     free(weights);
     finish(&r);

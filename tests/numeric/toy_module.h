@@ -1,7 +1,8 @@
 // toy_module.h - a module written by hand, for tests of what runs modules.
 //
 // logit(s) = w . tanh(sum of rows of a table at the sample's ids) + v . dense + b + b * b
-// The bias has two uses. The kept value is h = tanh(sum).
+// The bias has two uses. The kept value is h = tanh(sum). The ids are the first feature of
+// the first domain. A test that reads files defines TOY_LAYOUT and the sizes of its schema.
 
 #ifndef TOY_MODULE_H
 #define TOY_MODULE_H
@@ -15,12 +16,28 @@
 #include <xmmintrin.h>
 #endif
 
-enum { TOY_D = 4, TOY_V = 50, TOY_L = 5, TOY_U = 3, TOY_BAD_ID = 777 };
+#ifndef TOY_LAYOUT
+enum { TOY_V = 50, TOY_F = 1, TOY_L = 5, TOY_U = 3 };
+static const pcvr_domain_info toy_domains[] = {
+    {.name = "seq",
+     .features = TOY_F,
+     .length = TOY_L,
+     .reads = PCVR_READ_EVENTS | PCVR_READ_LENGTHS},
+};
+#define TOY_LAYOUT                                                                       \
+    {                                                                                    \
+        .user_dense = TOY_U, .reads = PCVR_READ_USER_DENSE, .n_domains = 1,              \
+        .domains = toy_domains                                                           \
+    }
+#endif
+enum { TOY_D = 4, TOY_BAD_ID = 777 };
+
+enum { TOY_INPUT = 4 * (1 + TOY_L + TOY_U) }; // bytes of a record in use
 
 typedef struct ToyInput {
     int32_t n, ids[TOY_L];
     float dense[TOY_U];
-    char rest[64 - 4 * (1 + TOY_L + TOY_U)];
+    char rest[(TOY_INPUT + 63) / 64 * 64 - TOY_INPUT];
 } ToyInput;
 
 typedef struct ToyKept {
@@ -37,7 +54,7 @@ toy_gather(const pcvr_ctx *c)
         int64_t s = c->first + k;
         in->n = (int32_t)b->domains[0].lengths[s];
         for (int j = 0; j < TOY_L; j++) {
-            int64_t id = j < in->n ? b->domains[0].values[s * TOY_L + j] : 0;
+            int64_t id = j < in->n ? b->domains[0].values[s * TOY_F * TOY_L + j] : 0;
             if (id < 0 || id == TOY_BAD_ID)
                 return PCVR_EINVAL;
             in->ids[j] = (int32_t)id;
@@ -115,13 +132,20 @@ toy_backward(const pcvr_ctx *c)
 }
 
 static const pcvr_param toy_params[] = {
-    {.name = "w", .rank = 1, .shape = {TOY_D}, .size = TOY_D},
+    {.name = "w",
+     .rank = 1,
+     .shape = {TOY_D},
+     .size = TOY_D,
+     .init = PCVR_INIT_UNIFORM,
+     .init_value = 0.1},
     {.name = "v", .rank = 1, .shape = {TOY_U}, .size = TOY_U},
     {.name = "b", .rank = 1, .shape = {1}, .size = 1},
     {.name = "table",
      .rank = 2,
      .shape = {TOY_V, TOY_D},
      .size = TOY_V * TOY_D,
+     .init = PCVR_INIT_NORMAL,
+     .init_value = 0.1,
      .flags = PCVR_PARAM_TABLE | PCVR_PARAM_PADDING},
     {.name = "unused", .rank = 1, .shape = {20}, .size = 20, .flags = PCVR_PARAM_UNUSED},
 };
@@ -133,12 +157,6 @@ static const pcvr_use toy_uses[] = {
 };
 static const pcvr_store_info toy_stores[] = {{.param = 3, .ids_per_sample = TOY_L}};
 static const pcvr_region toy_regions[] = {{.name = "all", .flops = 40, .kept_bytes = 64}};
-static const pcvr_domain_info toy_domains[] = {
-    {.name = "seq",
-     .features = 1,
-     .length = TOY_L,
-     .reads = PCVR_READ_EVENTS | PCVR_READ_LENGTHS},
-};
 
 static const pcvr_module toy_module = {
     .abi = PCVR_ABI,
@@ -156,10 +174,7 @@ static const pcvr_module toy_module = {
     .uses = toy_uses,
     .stores = toy_stores,
     .regions = toy_regions,
-    .layout = {.user_dense = TOY_U,
-               .reads = PCVR_READ_USER_DENSE,
-               .n_domains = 1,
-               .domains = toy_domains},
+    .layout = TOY_LAYOUT,
     .acc_floats = 64,
     .input_bytes = sizeof(ToyInput),
     .kept_bytes = sizeof(ToyKept),
