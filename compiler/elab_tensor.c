@@ -46,16 +46,10 @@ note_operands(Elab *e, Node *const *in, int n)
     }
 }
 
-Node *
-elab_emit(Elab *e, Op op, Node *const *in, int n, Attr a, Place p)
+// A node that the graph made of these operands, or refused.
+static Node *
+made(Elab *e, Node *x, Node *const *in, int n, int before, Place p)
 {
-    for (int k = 0; k < n; k++)
-        if (!in[k])
-            return NULL;
-    if (!need_graph(e, p) || !count_steps(e, 5, p))
-        return NULL;
-    int before = e->diag->errors;
-    Node *x = graph_add(e->g, op, in, n, a, p);
     if (!x) {
         e->faults++;
         if (e->diag->errors > before) {
@@ -71,6 +65,18 @@ elab_emit(Elab *e, Op op, Node *const *in, int n, Attr a, Place p)
         return NULL;
     }
     return x;
+}
+
+Node *
+elab_emit(Elab *e, Op op, Node *const *in, int n, Attr a, Place p)
+{
+    for (int k = 0; k < n; k++)
+        if (!in[k])
+            return NULL;
+    if (!need_graph(e, p) || !count_steps(e, 5, p))
+        return NULL;
+    int before = e->diag->errors;
+    return made(e, graph_add(e->g, op, in, n, a, p), in, n, before, p);
 }
 
 Node *
@@ -151,29 +157,38 @@ to_typed(Elab *e, Value v, DType t, const char *what, Place p)
     return x;
 }
 
+// Whether a node may be made of x: it is there, and there are steps left.
+static bool
+may_make(Elab *e, const Node *x, Place p)
+{
+    return x && need_graph(e, p) && count_steps(e, 5, p);
+}
+
 Node *
 reshape_to(Elab *e, Node *x, Shape s, Place p)
 {
-    if (!x || shape_equal(x->shape, s))
-        return x;
-    return elab_emit(e, OP_RESHAPE, &x, 1, (Attr){.shape = s}, p);
+    if (!may_make(e, x, p))
+        return NULL;
+    int before = e->diag->errors;
+    return made(e, graph_reshape(e->g, x, s, p), &x, 1, before, p);
 }
 
 Node *
 expand_to(Elab *e, Node *x, Shape s, Place p)
 {
-    if (!x || shape_equal(x->shape, s))
-        return x;
-    return elab_emit(e, OP_EXPAND, &x, 1, (Attr){.shape = s}, p);
+    if (!may_make(e, x, p))
+        return NULL;
+    int before = e->diag->errors;
+    return made(e, graph_expand(e->g, x, s, p), &x, 1, before, p);
 }
 
 Node *
 slice_of(Elab *e, Node *x, int axis, int64_t start, int64_t count, Place p)
 {
-    if (!x || (start == 0 && count == x->shape.dim[axis]))
-        return x;
-    return elab_emit(e, OP_SLICE, &x, 1,
-                     (Attr){.axis = axis, .start = start, .count = count}, p);
+    if (!may_make(e, x, p))
+        return NULL;
+    int before = e->diag->errors;
+    return made(e, graph_slice(e->g, x, axis, start, count, p), &x, 1, before, p);
 }
 
 Node *

@@ -31,6 +31,7 @@
 
 #include "elab.h"
 #include "interp.h"
+#include "messages.h"
 
 #define CASES  "tests/language/elaborate"
 #define SCHEMA "tests/golden/models/onetrans/tiny/schema.json"
@@ -38,12 +39,8 @@
 enum { MIN_CASES = 101, MIN_MESSAGES = 190 }; // fewer means that some were not found
 
 // Every message that was produced.
-typedef struct Said {
-    char **v;
-    int n;
-} Said;
-
-static Said said;
+static Texts said;
+static Arena said_arena;
 
 typedef struct Case {
     const char *why, *file;
@@ -295,8 +292,8 @@ static void
 remember(const Diag *d)
 {
     for (int k = 0; k < d->messages.n; k++) {
-        said.v = realloc(said.v, (size_t)(said.n + 1) * sizeof *said.v);
-        said.v[said.n++] = strdup(d->messages.v[k].text);
+        const char *text = d->messages.v[k].text;
+        array_push(&said_arena, &said, arena_copy(&said_arena, text, strlen(text)));
     }
 }
 
@@ -388,71 +385,6 @@ test_cases(void **state)
 
 // ---- every message is produced ----------------------------------------------------
 
-// Whether a text is one that a printf format makes; a directive stands for anything.
-static bool
-is_made_by(const char *text, const char *fmt)
-{
-    if (!*fmt)
-        return !*text;
-    if (*fmt == '%' && fmt[1] != '%') {
-        size_t n = 1 + strspn(fmt + 1, "0123456789.*-l");
-        fmt += n + (fmt[n] != '\0');
-        do
-            if (is_made_by(text, fmt))
-                return true;
-        while (*text++);
-        return false;
-    }
-    fmt += *fmt == '%';
-    return *text == *fmt && is_made_by(text + 1, fmt + 1);
-}
-
-// The literal behind *at, which stands on its opening quote, joined with those that
-// follow it.
-static char *
-literal(const char **at)
-{
-    char *text = calloc(1, strlen(*at) + 1), *to = text;
-    const char *x = *at;
-    while (*x == '"') {
-        for (x++; *x != '"'; x++) {
-            x += *x == '\\';
-            *to++ = *x;
-        }
-        x++;
-        x += strspn(x, " \n");
-    }
-    *at = x;
-    return text;
-}
-
-// Every literal that is a format of the call at `at`: those before its values.
-static int
-check_call(const char *at, const char *path, int *seen)
-{
-    int missing = 0;
-    while (*at && *at != ';') {
-        if (*at != '"') {
-            if (*at == '\'' && at[1] && at[2] == '\'')
-                at += 2;
-            at++;
-            continue;
-        }
-        char *fmt = literal(&at);
-        bool found = strcmp(fmt, "%s") == 0, more = *at == ':' || *at == '?';
-        for (int k = 0; k < said.n && !found; k++)
-            found = is_made_by(said.v[k], fmt);
-        if (!found)
-            printf("  no case produces \"%s\" (%s)\n", fmt, path);
-        missing += !found;
-        ++*seen;
-        free(fmt);
-        if (!more)
-            break;
-    }
-    return missing;
-}
-
 static int
 is_source(const struct dirent *e)
 {
@@ -476,7 +408,7 @@ test_every_message(void **state)
                                             "diag_note("};
         for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
             for (const char *at = text; (at = strstr(at, calls[c])); at++)
-                missing += check_call(at, path, &seen);
+                missing += messages_missing(&said_arena, &said, at, path, &seen);
         free(text);
         free(entries[k]);
     }
@@ -540,8 +472,6 @@ main(void)
                                        cmocka_unit_test(test_json),
                                        cmocka_unit_test(test_every_message)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    for (int k = 0; k < said.n; k++)
-        free(said.v[k]);
-    free(said.v);
+    arena_reset(&said_arena);
     return failed;
 }
