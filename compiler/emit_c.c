@@ -294,14 +294,31 @@ emit_params(Emit *e, Text *out)
     ADD("};\n\n");
 }
 
+// Accumulators that one statement writes whole, for all samples of a group: the first group of a
+// lane starts them, so nobody clears them before.
+static void
+mark_fresh(Tiles *t)
+{
+    for (int i = 0; i < t->regions.n; i++) {
+        const Region *r = t->regions.v[i];
+        for (int k = 0; k < r->stmts.n; k++) {
+            const Stmt *s = r->stmts.v[k];
+            Buf *b = s->batched && s->n_out ? s->out[0].buf : NULL;
+            if (b && b->space == SP_ACC)
+                b->fresh = s->kind != ST_PRODUCT || s->M * s->N == b->size;
+        }
+    }
+}
+
 static void
 emit_uses(Emit *e, Text *out)
 {
     const Tiles *t = e->t;
     ADD("static const pcvr_use uses[] = {\n");
     for (int i = 0; i < t->uses.n; i++)
-        ADD("    {%d, %lld, %lld, %lld},\n", t->uses.v[i].param, (long long)t->uses.v[i].first,
-            (long long)t->uses.v[i].size, (long long)t->uses.v[i].buf->offset);
+        ADD("    {%d, %lld, %lld, %lld, %d},\n", t->uses.v[i].param, (long long)t->uses.v[i].first,
+            (long long)t->uses.v[i].size, (long long)t->uses.v[i].buf->offset,
+            t->uses.v[i].buf->fresh);
     ADD("%s};\n\n", t->uses.n ? "" : "    {0},\n");
     ADD("static const pcvr_store_info stores[] = {\n");
     for (int i = 0; i < t->stores.n; i++)
@@ -452,6 +469,7 @@ emit_c(Tiles *t, const EmitOptions *o)
 {
     Emit emit = {.t = t, .mem = t->mem, .o = o}, *e = &emit;
     Text text = {0}, *out = &text;
+    mark_fresh(t);
     emit_head(e, out);
     emit_helpers(e, out);
     emit_const_pool(e, out, DT_F32, "static const float const_f");

@@ -78,8 +78,10 @@ emit_batch_product(Emit *e, const Stmt *s)
     int64_t lda = record_stride(e->t, a->buf, e->line);
     if (c->buf->space == SP_ACC) {
         int64_t ldc = operand_ld(c, false);
-        put(e, "k_gemm_tn(%D, %D, count, %p, %D, %p, %D, %p, %D, %p, %D);\n", s->M, s->N, a, lda, b,
-            record_stride(e->t, b->buf, e->line), c, ldc, c, ldc);
+        const char *from = c->buf->fresh ? "k_gemm_tn(%D, %D, count, %p, %D, %p, %D, k_sum_start(x, s, %p)"
+                                         : "k_gemm_tn(%D, %D, count, %p, %D, %p, %D, %p";
+        put(e, from, s->M, s->N, a, lda, b, record_stride(e->t, b->buf, e->line), c);
+        put(e, ", %D, %p, %D);\n", ldc, c, ldc);
         return;
     }
     int64_t ldc = record_stride(e->t, c->buf, e->line);
@@ -100,8 +102,9 @@ emit_batch(Emit *e, const Stmt *s)
         return;
     }
     const View *x = &s->leaf[0].view;
-    put(e, "k_col_sum(count, %D, %p, %D, %p, 1);\n", s->out[0].buf->size, x,
-        record_stride(e->t, x->buf, e->line), &s->out[0]);
+    put(e, "k_col_sum(count, %D, %p, %D, %p, %s);\n", s->out[0].buf->size, x,
+        record_stride(e->t, x->buf, e->line), &s->out[0],
+        s->out[0].buf->fresh ? "k_sum_goes_on(x, s)" : "1");
 }
 
 // ---- rows --------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ typedef struct Buf {
     int region;      // SP_KEPT: the region that writes it
     int id;          // index in Tiles.bufs
     bool shared;     // SP_CONST: stands in another constant
+    bool fresh;      // SP_ACC: the first group of a lane writes it whole
     bool crosses;    // touched by two phases, or for a group of samples at once
 } Buf;
 

@@ -23,7 +23,8 @@ double
 pcvr_clip_add(double sum, const float *g, size_t n)
 {
     for (size_t i = 0; i < n; i += PCVR_CLIP_BLOCK)
-        sum += pcvr_clip_squares(g + i, n - i < PCVR_CLIP_BLOCK ? n - i : PCVR_CLIP_BLOCK);
+        sum +=
+            pcvr_clip_squares(g + i, n - i < PCVR_CLIP_BLOCK ? n - i : PCVR_CLIP_BLOCK);
     return sum;
 }
 

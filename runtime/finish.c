@@ -40,6 +40,26 @@ gain(float *restrict x, const float *restrict a, int64_t n)
         x[k] += a[k];
 }
 
+enum { EIGHT = 8 };
+
+// The tree over eight lanes, all in one pass: they lie far away, and are read side by side.
+static void
+sum_eight(float *restrict out, const PcvrLane *lane, int64_t at, int64_t n)
+{
+    const float *x[EIGHT];
+    int64_t k = 0;
+    for (int l = 0; l < EIGHT; l++)
+        x[l] = lane[l].acc + at;
+#define AT(l) *(const Four *)(x[l] + k)
+    for (; k + 4 <= n; k += 4)
+        *(Four *)(out + k) =
+            ((AT(0) + AT(1)) + (AT(2) + AT(3))) + ((AT(4) + AT(5)) + (AT(6) + AT(7)));
+#undef AT
+    for (; k < n; k++)
+        out[k] = ((x[0][k] + x[1][k]) + (x[2][k] + x[3][k])) +
+                 ((x[4][k] + x[5][k]) + (x[6][k] + x[7][k]));
+}
+
 // Sum of floats [at, at + n) of the accumulators of lanes [first, first + width), width a
 // power of two, those past the last lane left out. It lies in the lane itself where it is
 // but one, else in `room`, which holds BLOCK floats for each level.
@@ -49,6 +69,10 @@ tree_sum(const pcvr_runner *r, int64_t first, int64_t width, int64_t at, int64_t
 {
     if (width == 1)
         return r->lanes[first].acc + at;
+    if (width == EIGHT && first + EIGHT <= r->z.o.lanes) {
+        sum_eight(room, r->lanes + first, at, n);
+        return room;
+    }
     int64_t half = width / 2;
     const float *left = tree_sum(r, first, half, at, n, room + BLOCK);
     if (first + half >= r->z.o.lanes)
@@ -80,6 +104,17 @@ use_add(pcvr_runner *r, const pcvr_use *u, int64_t first, int64_t end)
     }
 }
 
+enum { STRETCH = 8192 }; // floats of a gradient that stay near while uses are added
+
+static void
+stretch_add(pcvr_runner *r, int p, int64_t from, int64_t to)
+{
+    memset(r->grads[p] + from, 0, (size_t)(to - from) * sizeof(float));
+    for (int u = 0; u < r->m->n_uses; u++)
+        if (r->m->uses[u].param == p)
+            use_add(r, &r->m->uses[u], from, to);
+}
+
 // The thread's share of all dense gradient elements, counted over the parameters in
 // order.
 static void
@@ -99,10 +134,8 @@ finish_dense(pcvr_runner *r, int thread)
         at += lines;
         if (from >= to)
             continue;
-        memset(r->grads[p] + from, 0, (size_t)(to - from) * sizeof(float));
-        for (int u = 0; u < m->n_uses; u++)
-            if (m->uses[u].param == p)
-                use_add(r, &m->uses[u], from, to);
+        for (int64_t k = from; k < to; k += STRETCH)
+            stretch_add(r, p, k, k + STRETCH < to ? k + STRETCH : to);
     }
 }
 

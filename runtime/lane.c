@@ -12,10 +12,20 @@ poison_fill(unsigned char *p, int64_t n)
     memset(p, 0xff, (size_t)n);
 }
 
+// What the lane's first chunk writes is left as it is, or poisoned; all is cleared where no
+// sample will come.
 static void
 lane_clear(const pcvr_runner *r, PcvrLane *lane)
 {
-    memset(lane->acc, 0, (size_t)r->z.acc_bytes);
+    bool empty = lane->first == lane->end;
+    for (int u = 0; u < r->m->n_uses; u++) {
+        const pcvr_use *use = &r->m->uses[u];
+        size_t bytes = (size_t)use->size * sizeof(float);
+        if (!use->fresh || empty)
+            memset(lane->acc + use->offset, 0, bytes);
+        else if (r->z.o.poison)
+            memset(lane->acc + use->offset, 0xff, bytes);
+    }
     for (int k = 0; k < r->m->n_stores; k++)
         pcvr_rows_clear(&lane->stores[k]);
 }
@@ -103,6 +113,7 @@ walk_lane(pcvr_runner *r, const PcvrWalk *w, PcvrLane *lane, PcvrWorker *own)
          at += chunk) {
         int64_t record = r->z.whole ? at : 0;
         c.first = at;
+        c.fresh = at == lane->first;
         c.count = lane->end - at < chunk ? lane->end - at : chunk;
         c.inputs = own->inputs + record * m->input_bytes;
         c.kept = r->z.o.forward_only ? NULL : own->kept + record * m->kept_bytes;

@@ -185,7 +185,8 @@ pcvr_ema_action(int64_t step, int64_t start, int64_t every)
 }
 
 void
-pcvr_ema_update(float *restrict shadow, const float *restrict value, size_t n, double decay)
+pcvr_ema_update(float *restrict shadow, const float *restrict value, size_t n,
+                double decay)
 {
     const float keep = (float)decay, take = (float)(1.0 - decay);
     size_t i = 0;

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PCVR_ABI 1u
+#define PCVR_ABI 2u
 
 enum {
     PCVR_OK = 0,
@@ -90,6 +90,7 @@ typedef struct pcvr_use {
     int64_t first;  // first element of the parameter's gradient that it adds to
     int64_t size;   // elements
     int64_t offset; // floats from the start of the lane's accumulators
+    bool fresh;     // written, not added to, where the context says fresh: never cleared
 } pcvr_use;
 // Uses of one module lie side by side, no float in two of them: the runtime adds the
 // lanes in place.
@@ -232,6 +233,7 @@ struct pcvr_ctx {
     unsigned char *kept;   // [count] records; NULL in forward
     unsigned char *scratch;
     float *acc;           // the lane's accumulators
+    bool fresh;           // the lane's first chunk: fresh uses of acc are undefined
     pcvr_rows *stores;    // [n_stores], the lane's
     float *logits;        // [B, actions]: sample s of the batch at s * actions
     const float *dlogits; // [B, actions]

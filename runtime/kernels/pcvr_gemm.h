@@ -98,6 +98,20 @@ k_gemm_strided(int M, int N, int K, const float *A, ptrdiff_t ars, ptrdiff_t acs
     }
 }
 
+// With few steps of k and a C that is far away the product is bound by C's way from memory and
+// back: a few rows at a time, in the order in which they lie.
+enum { K_GEMM_SHALLOW = 16, K_GEMM_SHALLOW_ROWS = 6, K_GEMM_FAR = 1 << 14 };
+
+K_FN void
+k_gemm_shallow(int M, int N, int K, const float *A, ptrdiff_t ars, ptrdiff_t acs,
+               const float *B, ptrdiff_t ldb, const float *S, ptrdiff_t lds, float *C,
+               ptrdiff_t ldc)
+{
+    for (int i = 0; i < M; i += K_GEMM_SHALLOW_ROWS)
+        k_gemm_strided(k_min(K_GEMM_SHALLOW_ROWS, M - i), N, K, A + i * ars, ars, acs, B,
+                       ldb, S ? S + i * lds : NULL, lds, C + i * ldc, ldc);
+}
+
 static inline void
 k_gemm_nn(int M, int N, int K, const float *A, ptrdiff_t lda, const float *B,
           ptrdiff_t ldb, const float *S, ptrdiff_t lds, float *C, ptrdiff_t ldc)
@@ -109,7 +123,10 @@ static inline void
 k_gemm_tn(int M, int N, int K, const float *A, ptrdiff_t lda, const float *B,
           ptrdiff_t ldb, const float *S, ptrdiff_t lds, float *C, ptrdiff_t ldc)
 {
-    k_gemm_strided(M, N, K, A, 1, lda, B, ldb, S, lds, C, ldc);
+    if (K <= K_GEMM_SHALLOW && (ptrdiff_t)M * N >= K_GEMM_FAR)
+        k_gemm_shallow(M, N, K, A, 1, lda, B, ldb, S, lds, C, ldc);
+    else
+        k_gemm_strided(M, N, K, A, 1, lda, B, ldb, S, lds, C, ldc);
 }
 
 // Transposes blocks of B into a buffer on the stack (at most 32 KiB), each used for all rows.

@@ -20,6 +20,20 @@ k_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+// Where the sum of an accumulator starts that the first group of a lane's first chunk writes:
+// nowhere then, else at what is there.
+static inline const float *
+k_sum_start(const pcvr_ctx *x, int64_t s, const float *acc)
+{
+    return x->fresh && s == 0 ? NULL : acc;
+}
+
+static inline int
+k_sum_goes_on(const pcvr_ctx *x, int64_t s)
+{
+    return !(x->fresh && s == 0);
+}
+
 // One lane of a vector function.
 #define K_LANE(f, x) k_first(f(v_set1(x)))
 

@@ -117,6 +117,19 @@ test_every_tile(void **state)
         }
 }
 
+// Shallow products of large matrices go by a few rows, others by panels: the same chains.
+static void
+test_shallow(void **state)
+{
+    (void)state;
+    const int M = K_GEMM_FAR / 96 + 1;
+    for (int start = 0; start < STARTS; start++)
+        for (int K = 0; K <= K_GEMM_SHALLOW + 1; K += K < 4 ? 1 : 6) {
+            const Case c = {M, 96 + K, K, TN, start, {K % 3, 1, 0, K % 2}};
+            check_product(&c);
+        }
+}
+
 // A row of a large product has the bits of the product of that row alone.
 static void
 test_row_alone(void **state)
@@ -140,6 +153,7 @@ KERNEL_GROUP(gemm)(void)
         cmocka_unit_test(test_one_chain_an_element),
         cmocka_unit_test(test_every_tile),
         cmocka_unit_test(test_row_alone),
+        cmocka_unit_test(test_shallow),
     };
     return cmocka_run_group_tests_name("gemm " PCVR_ISA_NAME, tests, NULL, NULL);
 }
