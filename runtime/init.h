@@ -13,5 +13,7 @@
 // Philox4x32-10 under the key seed with the counter (element / 4, hash of the name):
 // uniform from 32 bits, normal by Box and Muller.
 void pcvr_init_fill(float *out, const pcvr_param *p, uint64_t seed);
+// The same for every parameter of a runner, on all its threads.
+void pcvr_init_params(pcvr_runner *r, const pcvr_module *m, uint64_t seed);
 
 #endif

@@ -101,8 +101,7 @@ side_new(const Bench *b, Side *s)
         !pcvr_step_loss_new(&s->loss, &bce, 1, b->f->batch, s->m->actions))
         return fail("out of memory");
     pcvr_step_loss_begin(&s->loss, &b->batch.batch);
-    for (int p = 0; p < s->m->n_params; p++)
-        pcvr_init_fill(pcvr_runner_param(s->r, p), &s->m->params[p], SEED);
+    pcvr_init_params(s->r, s->m, SEED);
     return 0;
 }
 

@@ -104,8 +104,7 @@ trainer_changed(Trainer *t)
 void
 trainer_init(Trainer *t, uint64_t seed)
 {
-    for (int i = 0; i < t->m->n_params; i++)
-        pcvr_init_fill(t->params[i], &t->m->params[i], seed);
+    pcvr_init_params(t->runner, t->m, seed);
     trainer_changed(t);
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "init.h"
 #include "numbers.h"
 #include "toy_module.h"
 
@@ -490,6 +491,38 @@ choices(void **state)
     assert_true(pcvr_isa_supported(pcvr_isa_choose(err, sizeof err)));
 }
 
+// Initial values by all threads of a runner are those of each parameter by itself.
+static void
+test_init_threads(void **state)
+{
+    (void)state;
+    enum { N = 5003 };
+    static float want[N];
+    pcvr_param params[5];
+    pcvr_module m = toy_module;
+    assert_int_equal(m.n_params, 5);
+    memcpy(params, toy_params, sizeof params);
+    for (int p = 0; p < 5; p++)
+        params[p].init = p == 1 ? PCVR_INIT_CONSTANT : PCVR_INIT_NORMAL;
+    params[1].init_value = params[4].init_value = 0.5;
+    params[3].init = PCVR_INIT_XAVIER_UNIFORM;
+    params[4].size = params[4].shape[0] = N;
+    m.params = params;
+    for (int threads = 1; threads <= 5; threads++) {
+        pcvr_runner *r;
+        char err[256];
+        pcvr_options o = {.threads = threads};
+        assert_int_equal(pcvr_runner_new(&m, 4, &o, &r, err, sizeof err), PCVR_OK);
+        pcvr_init_params(r, &m, 11);
+        for (int p = 0; p < 5; p++) {
+            pcvr_init_fill(want, &params[p], 11);
+            assert_memory_equal(want, pcvr_runner_param(r, p),
+                                (size_t)params[p].size * sizeof *want);
+        }
+        pcvr_runner_free(r);
+    }
+}
+
 int
 main(void)
 {
@@ -504,6 +537,7 @@ main(void)
         cmocka_unit_test(poison_shows_leaks),
         cmocka_unit_test(subnormals_are_zero),
         cmocka_unit_test(choices),
+        cmocka_unit_test(test_init_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
