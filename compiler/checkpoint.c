@@ -1,9 +1,10 @@
 // checkpoint.c - choose what is kept for the backward pass and what is recomputed.
 //
 // Backward nodes read values of the forward pass. Values made of inputs and constants alone are read again as
-// they are; moves (lookups, slices, views) are done again; of the rest, a value inside a chosen block call is
-// recomputed where its own backward region needs it, and every other one is kept. So a chosen call keeps just
-// its inputs. Recomputation is by clones: the same operations on the same operands give the same bits.
+// they are; moves (lookups, slices, views) are done again, and so is what takes a few operations an element
+// (activations, norms, scaling) on values that are at hand: reading it back from memory costs as much. Of the
+// rest, a value inside a chosen block call is recomputed where its own backward region needs it, and every
+// other one is kept. So a chosen call keeps just its inputs. Recomputation is by clones: the same operations on the same operands give the same bits.
 //
 // Needs: the backward graph, block calls.  Leaves: kept marks, clones in part RECOMPUTE standing before the
 // first backward node of their group, backward nodes that read clones; originals that nothing reads any more
@@ -181,6 +182,43 @@ is_view(const Keeper *k, const Node *n)
     return computed == 1;
 }
 
+// ---- what is cheaper done again than kept --------------------------------------------------------------
+
+enum { LIGHT_DEPTH = 8 }; // operations done again to get a value from what is at hand
+
+static bool
+is_light(const Node *n)
+{
+    return (op_info[n->op].flags & OPF_POINTWISE) != 0 || n->op == OP_NORMALIZE;
+}
+
+// Bytes to be kept, beyond what is needed anyway, so that a value can be had in the backward pass.
+static int64_t
+price(const Keeper *k, const Node *n, const bool *need, int depth)
+{
+    static const int64_t width[] = {4, 8, 1};
+    if (k->direct[n->id] || k->again[n->id] || is_leaf(n) || need[n->id] || n->kept)
+        return 0;
+    int64_t own = shape_size(n->shape) * width[n->type], sum = 0;
+    if (depth == LIGHT_DEPTH || !(is_light(n) || is_view(k, n)))
+        return own;
+    for (int j = 0; j < n->n_in && sum < own; j++)
+        sum += price(k, n->in[j], need, depth + 1);
+    return sum < own ? sum : own;
+}
+
+// Whether a value that is needed is done again: nothing is kept for it that would not be kept anyway.
+static bool
+done_again(const Keeper *k, const Node *n, const bool *need)
+{
+    if (!is_light(n) || n->kept)
+        return false;
+    for (int j = 0; j < n->n_in; j++)
+        if (price(k, n->in[j], need, 1) > 0)
+            return false;
+    return true;
+}
+
 // ---- clones --------------------------------------------------------------------------------------------
 
 static Node *
@@ -202,12 +240,12 @@ clone(Keeper *k, const Node *n, Node *const *to, Call *group)
 
 // Whether the group recomputes a value instead of reading a kept one.
 static bool
-recomputes(const Keeper *k, const Node *n, Call *group)
+recomputes(const Keeper *k, const Node *n, Call *group, const bool *need)
 {
     if (k->again[n->id] || is_view(k, n) || k->choice.kind == CHOICE_SAMPLE)
         return true;
     Call *chosen = chosen_call(k, n->call);
-    return chosen != NULL && chosen == group;
+    return (chosen != NULL && chosen == group) || done_again(k, n, need);
 }
 
 // Clones what the group's backward nodes need, appends the clones and lets the nodes read them.
@@ -228,7 +266,7 @@ keep_for_group(Keeper *k, Node **backward, int n_backward, Call *group)
         Node *n = g->nodes[i];
         if (!need[i] || k->direct[i] || is_leaf(n))
             continue;
-        if (!recomputes(k, n, group)) {
+        if (!recomputes(k, n, group, need)) {
             n->kept = true;
             continue;
         }

@@ -13,7 +13,10 @@ typedef struct Piece {
     const int64_t *arg;
     int n_arg;
     const char *note; // comment above it
+    bool ready;       // the text is printed as it stands
 } Piece;
+
+typedef Array(Piece) Pieces;
 
 enum { HOLE = 1 };
 
@@ -24,9 +27,10 @@ typedef struct Emit {
     Timeline line;
     Text text; // of the current piece
     Array(int64_t) args;
-    Array(Piece) pieces;
+    Pieces pieces;
     unsigned bases; // base pointers that the current function uses
     bool batched;   // the current phase runs for `count` samples at once
+    const Strip *strip; // whose loops the current statement stands in: o0 and r0 count its rows
 } Emit;
 
 // Base pointers of a function, by space and type.
@@ -50,8 +54,8 @@ void put_at(Emit *e, const View *v, const char *const *index, bool element);
 void put_end(Emit *e, const Stmt *s);
 // Floats from a sample's row to the next sample's, for a view in a record.
 int64_t record_stride(const Tiles *t, const Buf *b, Timeline line);
-// Prints pieces, rolled, with an indent of four spaces.
-void print_pieces(Emit *e, const Piece *p, int n, Text *out);
+// Prints pieces, rolled.
+void print_pieces(Emit *e, const Piece *p, int n, int indent, Text *out);
 // Adds a text line by line, breaking long lines at a comma.
 void print_lines(Arena *a, Text *out, const char *text, int indent);
 const char *text_quoted(Arena *a, const char *s);  // a C string

@@ -131,6 +131,40 @@ phase_name(Emit *e, const Region *r, int phase)
     return arena_printf(&e->mem->scratch, "%s_%d", r->name, phase + 1);
 }
 
+// The loops of a strip around its statements, as one piece; or one statement. Returns how many.
+static int
+emit_strip(Emit *e, Stmt **stmt, int n)
+{
+    Arena *a = &e->mem->scratch;
+    const Strip *strip = stmt[0]->strip;
+    if (!strip) {
+        emit_stmt(e, stmt[0]);
+        return 1;
+    }
+    Pieces outside = e->pieces;
+    e->pieces = (Pieces){0};
+    e->strip = strip;
+    int count = 0;
+    for (; count < n && stmt[count]->strip == strip; count++)
+        emit_stmt(e, stmt[count]);
+    Text text = {0};
+    int indent = 4;
+    if (strip->outer > 1) {
+        text_add(a, &text, "%*sfor (int o0 = 0; o0 < %lld; o0++) {\n", indent, "",
+                 (long long)strip->outer);
+        indent += 4;
+    }
+    text_add(a, &text, "%*sfor (int r0 = 0; r0 < %lld; r0 += %lld) {\n", indent, "",
+             (long long)strip->rows, (long long)strip->step);
+    print_pieces(e, e->pieces.v, e->pieces.n, indent + 4, &text);
+    for (; indent >= 4; indent -= 4)
+        text_add(a, &text, "%*s}\n", indent, "");
+    e->pieces = outside;
+    e->strip = NULL;
+    array_push(a, &e->pieces, (Piece){.text = text.v, .ready = true});
+    return count;
+}
+
 // One phase: a function of a sample, or of `count` samples from s on.
 static void
 emit_phase(Emit *e, Text *out, const Region *r, int first, int n)
@@ -141,9 +175,9 @@ emit_phase(Emit *e, Text *out, const Region *r, int first, int n)
     e->bases = 0;
     e->pieces.n = 0;
     e->batched = stmt[0]->batched;
-    for (int i = 0; i < n; i++)
-        emit_stmt(e, stmt[i]);
-    print_pieces(e, e->pieces.v, e->pieces.n, &body);
+    for (int i = 0; i < n;)
+        i += emit_strip(e, stmt + i, n - i);
+    print_pieces(e, e->pieces.v, e->pieces.n, 4, &body);
     ADD("static void\n%s(const pcvr_ctx *x, int64_t s, int %s)\n{\n",
         phase_name(e, r, stmt[0]->phase), e->batched ? "count" : "slot");
     emit_bases(e, out, r->line);
@@ -215,15 +249,18 @@ emit_prepare(Emit *e, Text *out)
     for (int i = 0; i < e->t->packs.n; i++) {
         const Pack *p = &e->t->packs.v[i];
         Stmt none = {0};
-        put(e, "k_pack_share(x, %D, %D, x->params[%$] + %$, %D, w + %$);\n", p->rows, p->cols,
-            (int64_t)p->param, p->first, p->stride, p->buf->offset);
-        put_end(e, &none);
+        for (int64_t k = 0; k < p->count; k++) {
+            put(e, "k_pack_bt(%D, %D, x->params[%$] + %$, %D, w + %$);\n", p->rows, p->cols,
+                (int64_t)p->param, p->first + k * p->apart, p->stride,
+                p->buf->offset + k * p->rows * p->cols);
+            put_end(e, &none);
+        }
     }
     if (e->t->packs.n == 0)
         return;
     ADD("// Weights that products read transposed, as [K][N].\n"
         "static void\nprepare(const pcvr_ctx *x)\n{\n    float *const w = x->packed;\n\n");
-    print_pieces(e, e->pieces.v, e->pieces.n, out);
+    print_pieces(e, e->pieces.v, e->pieces.n, 4, out);
     ADD("}\n\n");
 }
 
@@ -294,14 +331,31 @@ emit_params(Emit *e, Text *out)
     ADD("};\n\n");
 }
 
+// Accumulators that one statement writes whole, for all samples of a group: the first group of a
+// lane starts them, so nobody clears them before.
+static void
+mark_fresh(Tiles *t)
+{
+    for (int i = 0; i < t->regions.n; i++) {
+        const Region *r = t->regions.v[i];
+        for (int k = 0; k < r->stmts.n; k++) {
+            const Stmt *s = r->stmts.v[k];
+            Buf *b = s->batched && s->n_out ? s->out[0].buf : NULL;
+            if (b && b->space == SP_ACC)
+                b->fresh = s->kind != ST_PRODUCT || s->M * s->N == b->size;
+        }
+    }
+}
+
 static void
 emit_uses(Emit *e, Text *out)
 {
     const Tiles *t = e->t;
     ADD("static const pcvr_use uses[] = {\n");
     for (int i = 0; i < t->uses.n; i++)
-        ADD("    {%d, %lld, %lld, %lld},\n", t->uses.v[i].param, (long long)t->uses.v[i].first,
-            (long long)t->uses.v[i].size, (long long)t->uses.v[i].buf->offset);
+        ADD("    {%d, %lld, %lld, %lld, %d},\n", t->uses.v[i].param, (long long)t->uses.v[i].first,
+            (long long)t->uses.v[i].size, (long long)t->uses.v[i].buf->offset,
+            t->uses.v[i].buf->fresh);
     ADD("%s};\n\n", t->uses.n ? "" : "    {0},\n");
     ADD("static const pcvr_store_info stores[] = {\n");
     for (int i = 0; i < t->stores.n; i++)
@@ -422,9 +476,9 @@ emit_module(Emit *e, Text *out, int n_kept, const char *layout)
         "    .n_kept = %d,\n", t->g->n_params, t->uses.n, t->stores.n, t->regions.n, n_kept);
     ADD("    .params = params,\n    .uses = uses,\n    .stores = stores,\n    .regions = regions,\n"
         "    .kept = kept,\n    .layout = {%s},\n", layout);
-    ADD("    .acc_floats = %lld,\n    .acc_fresh = %lld,\n    .packed_floats = %lld,\n    .input_bytes = INPUT_BYTES,\n"
+    ADD("    .acc_floats = %lld,\n    .packed_floats = %lld,\n    .input_bytes = INPUT_BYTES,\n"
         "    .kept_bytes = KEPT_BYTES,\n    .scratch_bytes = %lld,\n    .default_chunk = %lld,\n",
-        (long long)t->acc_floats, (long long)t->acc_fresh, (long long)t->packed_floats, (long long)t->scratch_bytes,
+        (long long)t->acc_floats, (long long)t->packed_floats, (long long)t->scratch_bytes,
         (long long)(o->default_chunk ? o->default_chunk : t->chunk));
     ADD("    .prepare = %s,\n    .gather_inputs = gather_inputs,\n    .forward = forward,\n"
         "    .forward_keep = forward,\n    .backward = backward,\n};\n",
@@ -452,6 +506,7 @@ emit_c(Tiles *t, const EmitOptions *o)
 {
     Emit emit = {.t = t, .mem = t->mem, .o = o}, *e = &emit;
     Text text = {0}, *out = &text;
+    mark_fresh(t);
     emit_head(e, out);
     emit_helpers(e, out);
     emit_const_pool(e, out, DT_F32, "static const float const_f");

@@ -47,11 +47,15 @@ emit_product(Emit *e, const Stmt *s)
     const char *at[MAX_RANK] = {0};
     const View *c = &s->out[0], *a = &s->in[0], *b = &s->in[1];
     bool ta = !row_major(a), tb = !row_major(b);
+    bool loops = false;
     for (int k = 0; k < s->batch; k++) {
+        if (c->dim[k] == 1)
+            continue;
+        loops = true;
         put(e, "for (int %s = 0; %s < %D; %s++)\n", index[k], index[k], c->dim[k], index[k]);
         at[k] = index[k];
     }
-    put(e, "%sk_gemm_%s(%D, %D, %D, ", s->batch ? "    " : "", ta ? "tn" : tb ? "nt" : "nn",
+    put(e, "%sk_gemm_%s(%D, %D, %D, ", loops ? "    " : "", ta ? "tn" : tb ? "nt" : "nn",
         s->M, s->N, s->K);
     put_at(e, a, at, false);
     put(e, ", %D, ", operand_ld(a, ta));
@@ -148,7 +152,7 @@ emit_rope(Emit *e, const Stmt *s)
         return;
     }
     View sines = *table;
-    sines.first += rows(x) * half;
+    sines.first += table->dim[0] / 2 * half;
     put(e, "k_rope_%s(%D, %D, %D, %p, %D, %p, %p, %D, %s, %p, %D);\n",
         n->a.adjacent ? "adjacent" : "halves", rows(x), n->a.heads, width, x, ld(x), table, &sines,
         half, n->a.inverse ? "-1.0f" : "1.0f", y, ld(y));
@@ -333,9 +337,15 @@ emit_chance(Emit *e, const Stmt *s)
     const View *y = &s->out[0], *x = &s->in[0], *at = &s->in[1];
     bool drop = s->kind == ST_DROPOUT;
     double p = n->a.p;
-    put(e, "k_%s_rows(x, k_site(x, s, %$, %D, %f), %D, %D, %D, %D, ", drop ? "dropout" : "chance",
+    put(e, "k_%s_rows(x, k_site(x, s, %$, %D, %f), %D, %D, %D", drop ? "dropout" : "chance",
         (int64_t)n->a.site, (int64_t)(65536.0 * p + 0.5), p < 1.0 ? 1.0 / (1.0 - p) : 0.0, rows(y),
-        cols(y), n->a.first, n->a.pitch);
+        cols(y), n->a.first);
+    if (e->strip && !at->buf) { // the rows before this strip
+        if (e->strip->outer > 1)
+            put(e, " + %D * o0", n->a.pitch * e->strip->rows);
+        put(e, " + %D * r0", n->a.pitch);
+    }
+    put(e, ", %D, ", n->a.pitch);
     if (at->buf)
         put(e, "%p, %D, ", at, at->stride[0]);
     else

@@ -176,6 +176,15 @@ record_stride(const Tiles *t, const Buf *b, Timeline line)
     }
 }
 
+static void
+put_step(Emit *e, int64_t step, const char *index)
+{
+    if (step == 1)
+        put(e, " + %s", index);
+    else if (step)
+        put(e, " + %D * %s", step, index);
+}
+
 void
 put_at(Emit *e, const View *v, const char *const *index, bool element)
 {
@@ -185,13 +194,12 @@ put_at(Emit *e, const View *v, const char *const *index, bool element)
         put(e, "n * %D + ", v->buf->size);
     int64_t offset = v->buf->space == SP_PARAM || v->buf->space == SP_RAW ? 0 : v->buf->offset;
     put_hole(e, offset + v->first);
+    put_step(e, v->outer_step, "o0");
+    put_step(e, v->row_step, "r0");
     for (int k = 0; index && k < v->rank; k++) {
         if (v->stride[k] == 0 || v->dim[k] == 1 || !index[k])
             continue;
-        if (v->stride[k] == 1)
-            put(e, " + %s", index[k]);
-        else
-            put(e, " + %D * %s", v->stride[k], index[k]);
+        put_step(e, v->stride[k], index[k]);
     }
     if (element)
         put_text(e, "]");
@@ -320,6 +328,9 @@ best_break(const char *line, size_t most)
             best_depth = depth;
         }
     }
+    for (size_t cut = most + 1; best == 0 && line[cut - 1] && line[cut]; cut++)
+        if (can_break(line, cut)) // none in time: the first behind
+            return cut;
     return best;
 }
 

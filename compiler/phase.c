@@ -9,31 +9,11 @@
 //
 // Needs: statements in an order that respects what they read.  Leaves: statements grouped by phase.
 
-#include "tile.h"
+#include "phase.h"
 
 #include <string.h>
 
 enum { WEIGHT_LIMIT = 448 * 1024 }; // bytes of weights and accumulators of a sample phase
-
-typedef struct Touch {
-    int stmt;
-    int64_t from, to; // elements, inclusive
-    bool write;
-} Touch;
-
-typedef Array(Touch) Touches;
-typedef Array(int) Ints;
-
-typedef struct Phaser {
-    Tiles *t;
-    Region *r;
-    Arena *a;
-    int n;
-    Stmt **stmt;
-    Ints *needs; // [n] earlier statements that must come first
-    bool *done;
-    Array(Stmt *) order;
-} Phaser;
 
 // ---- what can run for many samples at once -----------------------------------------------------
 
@@ -58,8 +38,8 @@ unit_row(const View *v)
 }
 
 // One row times a weight; or the product of two rows of a sample added to an accumulator.
-static bool
-is_batch(const Stmt *s)
+bool
+stmt_is_batch(const Stmt *s)
 {
     if (s->kind == ST_LOOP && s->add && s->out[0].buf->space == SP_ACC && s->n_expr == 0 &&
         !s->reduce && s->n_leaf == 1 && is_record(s->leaf[0].view.buf))
@@ -128,19 +108,105 @@ emit_with_needs(Phaser *p, int i)
     array_push(p->a, &p->order, p->stmt[i]);
 }
 
+static bool
+is_recomputed(const Stmt *s)
+{
+    return s->node && s->node->part == PART_RECOMPUTE;
+}
+
 // What is recomputed stands just before its first use.
 static void
 sink_recomputed(Phaser *p)
 {
     for (int i = 0; i < p->n; i++)
-        if (!p->stmt[i]->node || p->stmt[i]->node->part != PART_RECOMPUTE)
+        if (!is_recomputed(p->stmt[i]))
             emit_with_needs(p, i);
     for (int i = 0; i < p->n; i++)
         emit_with_needs(p, i);
     memcpy(p->stmt, p->order.v, (size_t)p->n * sizeof *p->stmt);
 }
 
-// Alternately all statements of one kind that can run, then all of the other.
+// Statements of the strip that begins at i, or 1.
+static int
+unit_size(const Phaser *p, int i)
+{
+    int n = 1;
+    const Strip *strip = p->stmt[i]->strip;
+    while (strip && i + n < p->n && p->stmt[i + n]->strip == strip)
+        n++;
+    return n;
+}
+
+static int
+unit_first(const Phaser *p, int i)
+{
+    while (p->stmt[i]->strip && i > 0 && p->stmt[i - 1]->strip == p->stmt[i]->strip)
+        i--;
+    return i;
+}
+
+// What is only recomputed waits until something of the phase needs it.
+static bool
+unit_waits(const Phaser *p, int first)
+{
+    int n = unit_size(p, first);
+    for (int i = first; i < first + n; i++)
+        if (!is_recomputed(p->stmt[i]))
+            return false;
+    return true;
+}
+
+static bool
+find_ready(Phaser *p, int first, bool batch);
+
+// Whether a unit can run in a phase of its kind, waiting ones that it needs before it. What was found
+// holds until another unit is put: the number of statements in order.
+static bool
+unit_ready(Phaser *p, int first, bool batch)
+{
+    int *found = &p->found[first];
+    if (*found != p->order.n + 1 && *found != -p->order.n - 1)
+        *found = find_ready(p, first, batch) ? p->order.n + 1 : -p->order.n - 1;
+    return *found > 0;
+}
+
+static bool
+find_ready(Phaser *p, int first, bool batch)
+{
+    int n = unit_size(p, first);
+    for (int i = first; i < first + n; i++)
+        for (int k = 0; k < p->needs[i].n; k++) {
+            int need = p->needs[i].v[k];
+            if (p->done[need] || (need >= first && need < first + n))
+                continue;
+            need = unit_first(p, need);
+            if (stmt_is_batch(p->stmt[need]) != batch || !unit_waits(p, need) ||
+                !unit_ready(p, need, batch))
+                return false;
+        }
+    return true;
+}
+
+static int
+put_unit(Phaser *p, int first, bool batch, int phase)
+{
+    int n = unit_size(p, first), count = n;
+    for (int i = first; i < first + n; i++)
+        for (int k = 0; k < p->needs[i].n; k++) {
+            int need = p->needs[i].v[k];
+            if (!p->done[need] && (need < first || need >= first + n))
+                count += put_unit(p, unit_first(p, need), batch, phase);
+        }
+    for (int i = first; i < first + n; i++) {
+        p->done[i] = true;
+        p->stmt[i]->batched = batch;
+        p->stmt[i]->phase = phase;
+        array_push(p->a, &p->order, p->stmt[i]);
+    }
+    return count;
+}
+
+// Alternately all statements of one kind that can run, then all of the other. A strip stays together.
 static void
 alternate(Phaser *p)
 {
@@ -150,19 +216,17 @@ alternate(Phaser *p)
     p->order.n = 0;
     p->order.v = NULL;
     p->order.cap = 0;
-    for (int phase = 0; left > 0; phase++, batch = !batch) {
-        for (int i = 0; i < p->n; i++) {
-            bool ready = !p->done[i] && is_batch(p->stmt[i]) == batch;
-            for (int k = 0; ready && k < p->needs[i].n; k++)
-                ready = p->done[p->needs[i].v[k]];
-            if (!ready)
-                continue;
-            p->done[i] = true;
-            p->stmt[i]->batched = batch;
-            p->stmt[i]->phase = phase;
-            array_push(p->a, &p->order, p->stmt[i]);
-            left--;
+    p->found = arena_array(p->a, int, p->n);
+    for (int phase = 0, idle = 0; left > 0; phase++, batch = !batch) {
+        int before = left;
+        memset(p->found, 0, (size_t)p->n * sizeof *p->found);
+        for (int i = 0; i < p->n; i += unit_size(p, i)) {
+            bool waits = unit_waits(p, i) && idle < 2;
+            if (!p->done[i] && stmt_is_batch(p->stmt[i]) == batch && !waits &&
+                unit_ready(p, i, batch))
+                left -= put_unit(p, i, batch, phase);
         }
+        idle = left < before ? 0 : idle + 1; // twice nothing: what waits goes first
     }
     memcpy(p->stmt, p->order.v, (size_t)p->n * sizeof *p->stmt);
 }
@@ -195,7 +259,7 @@ live_bytes(Phaser *p)
 }
 
 static int64_t
-new_weight_bytes(const Stmt *s, int *seen, int mark)
+stmt_weight_bytes(const Stmt *s, int *seen, int mark)
 {
     int64_t bytes = 0;
     for (int k = 0; k < s->n_in + s->n_out; k++) {
@@ -211,6 +275,21 @@ new_weight_bytes(const Stmt *s, int *seen, int mark)
     return bytes;
 }
 
+static int64_t
+new_weight_bytes(const Phaser *p, int first, int n, int *seen, int mark)
+{
+    int64_t bytes = 0;
+    for (int i = first; i < first + n; i++)
+        bytes += stmt_weight_bytes(p->stmt[i], seen, mark);
+    return bytes;
+}
+
+static bool
+inside_strip(const Phaser *p, int i)
+{
+    return i > 0 && p->stmt[i]->strip && p->stmt[i]->strip == p->stmt[i - 1]->strip;
+}
+
 // Where a sample phase holds more weights than stay in the cache, it is cut at the point before the
 // statement that is too many, and behind the weight before it, where least is alive.
 static void
@@ -221,8 +300,9 @@ cut_phases(Phaser *p)
     bool *cut = arena_array(p->a, bool, p->n + 1);
     int mark = 1, last_weight = 0;
     int64_t bytes = 0;
-    for (int i = 0; i < p->n; i++) {
+    for (int i = 0, n; i < p->n; i += n) {
         const Stmt *s = p->stmt[i];
+        n = unit_size(p, i);
         if (i == 0 || s->phase != p->stmt[i - 1]->phase) {
             cut[i] = true;
             mark++;
@@ -231,18 +311,18 @@ cut_phases(Phaser *p)
         }
         if (s->batched)
             continue;
-        int64_t more = new_weight_bytes(s, seen, mark);
+        int64_t more = new_weight_bytes(p, i, n, seen, mark);
         if (more == 0)
             continue;
         if (bytes > 0 && bytes + more > WEIGHT_LIMIT) {
             int best = i;
             for (int j = i; j > last_weight; j--)
-                if (live[j] < live[best])
+                if (live[j] < live[best] && !inside_strip(p, j))
                     best = j;
             cut[best] = true;
             mark++;
             bytes = 0;
-            more = new_weight_bytes(s, seen, mark);
+            more = new_weight_bytes(p, i, n, seen, mark);
         }
         bytes += more;
         last_weight = i;
@@ -256,9 +336,10 @@ cut_phases(Phaser *p)
 }
 
 static void
-phase_region(Tiles *t, Region *r)
+phase_region(Tiles *t, Region *r, const int *touches)
 {
-    Phaser p = {.t = t, .r = r, .a = &t->mem->scratch, .n = r->stmts.n, .stmt = r->stmts.v};
+    Phaser p = {.t = t, .r = r, .a = &t->mem->scratch, .n = r->stmts.n, .stmt = r->stmts.v,
+                .touches = touches};
     if (p.n == 0)
         return;
     p.needs = arena_array(p.a, Ints, p.n);
@@ -267,8 +348,15 @@ phase_region(Tiles *t, Region *r)
     sink_recomputed(&p);
     memset(p.needs, 0, (size_t)p.n * sizeof *p.needs);
     find_needs(&p);
+    if (form_strips(&p)) {
+        memset(p.needs, 0, (size_t)p.n * sizeof *p.needs);
+        find_needs(&p);
+    }
+    r->plain = arena_array(&t->mem->perm, Stmt *, p.n);
+    memcpy(r->plain, p.stmt, (size_t)p.n * sizeof *p.stmt);
     alternate(&p);
     cut_phases(&p);
+    narrow_strips(&p);
 }
 
 // ---- buffers that cross phases -----------------------------------------------------------------
@@ -313,16 +401,39 @@ find_crossing(Tiles *t)
     }
 }
 
+// How many views see each buffer.
+static const int *
+count_touches(Tiles *t)
+{
+    int *count = arena_array(&t->mem->scratch, int, t->bufs.n);
+    for (int i = 0; i < t->regions.n; i++) {
+        Region *r = t->regions.v[i];
+        for (int k = 0; k < r->stmts.n; k++) {
+            const Stmt *s = r->stmts.v[k];
+            for (int j = 0; j < s->n_out; j++)
+                count[s->out[j].buf->id]++;
+            for (int j = 0; j < s->n_in; j++)
+                if (s->in[j].buf)
+                    count[s->in[j].buf->id]++;
+            for (int j = 0; j < s->n_leaf; j++)
+                if (s->leaf[j].view.buf)
+                    count[s->leaf[j].view.buf->id]++;
+        }
+    }
+    return count;
+}
+
 void
 schedule_phases(Tiles *t)
 {
     for (int i = 0; i < t->bufs.n; i++)
         t->bufs.v[i]->id = i;
+    const int *touches = count_touches(t);
     for (int i = 0; i < t->regions.n; i++) {
         Region *r = t->regions.v[i];
         r->n_phases = r->stmts.n > 0;
         if (r->line != TL_GATHER)
-            phase_region(t, r);
+            phase_region(t, r, touches);
     }
     find_crossing(t);
 }

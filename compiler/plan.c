@@ -44,21 +44,36 @@ touch(View *v, Timeline line, int at, int phase, int region)
     b->last = at;
 }
 
+// What a strip touches from outside lives as long as the strip, which passes its statements many times.
+static void
+touch_stmt(View *v, Timeline line, int now, int first, int last, int phase, int region)
+{
+    bool inside = v->buf && v->buf->in_strip;
+    touch(v, line, inside ? now : first, phase, region);
+    touch(v, line, inside ? now : last, phase, region);
+}
+
 static void
 find_lifetimes(Tiles *t)
 {
     int at[TL_COUNT] = {0};
     for (int i = 0; i < t->regions.n; i++) {
         Region *r = t->regions.v[i];
+        int first = 0, last = 0; // of the strip
         for (int k = 0; k < r->stmts.n; k++) {
             Stmt *s = r->stmts.v[k];
             int now = at[r->line]++, phase = r->first_phase + s->phase;
+            if (!s->strip || k == 0 || s->strip != r->stmts.v[k - 1]->strip) {
+                first = last = now;
+                for (int j = k + 1; s->strip && j < r->stmts.n && r->stmts.v[j]->strip == s->strip; j++)
+                    last++;
+            }
             for (int j = 0; j < s->n_out; j++)
-                touch(&s->out[j], r->line, now, phase, i);
+                touch_stmt(&s->out[j], r->line, now, first, last, phase, i);
             for (int j = 0; j < s->n_in; j++)
-                touch(&s->in[j], r->line, now, phase, i);
+                touch_stmt(&s->in[j], r->line, now, first, last, phase, i);
             for (int j = 0; j < s->n_leaf; j++)
-                touch(&s->leaf[j].view, r->line, now, phase, i);
+                touch_stmt(&s->leaf[j].view, r->line, now, first, last, phase, i);
         }
     }
 }
@@ -141,7 +156,7 @@ place_all(Tiles *t, Space space)
     int64_t end = 0;
     for (int i = 0; i < t->bufs.n; i++) {
         Buf *b = t->bufs.v[i];
-        if (b->space != space || b->first < 0)
+        if (b->space != space || (b->first < 0 && space != SP_ACC))
             continue;
         b->offset = end;
         end += buf_bytes(b);
@@ -149,41 +164,6 @@ place_all(Tiles *t, Space space)
             t->regions.v[b->region]->kept_bytes += buf_bytes(b);
     }
     return end;
-}
-
-// Accumulators that one statement writes whole, for all samples of a group: the first group of a
-// lane starts them, so nobody clears them before.
-static void
-mark_fresh(Tiles *t)
-{
-    for (int i = 0; i < t->regions.n; i++) {
-        const Region *r = t->regions.v[i];
-        for (int k = 0; k < r->stmts.n; k++) {
-            const Stmt *s = r->stmts.v[k];
-            Buf *b = s->batched && s->n_out ? s->out[0].buf : NULL;
-            if (b && b->space == SP_ACC)
-                b->fresh = s->kind != ST_PRODUCT || s->M * s->N == b->size;
-        }
-    }
-}
-
-// Fresh accumulators lie behind the others.
-static void
-place_accumulators(Tiles *t)
-{
-    int64_t end = 0, fresh = 0;
-    mark_fresh(t);
-    for (int last = 0; last < 2; last++)
-        for (int i = 0; i < t->bufs.n; i++) {
-            Buf *b = t->bufs.v[i];
-            if (b->space != SP_ACC || b->fresh != last)
-                continue;
-            b->offset = end;
-            end += buf_bytes(b);
-            fresh += last ? buf_bytes(b) : 0;
-        }
-    t->acc_floats = end / 4;
-    t->acc_fresh = fresh / 4;
 }
 
 static bool
@@ -255,6 +235,8 @@ drop_phases(Tiles *t)
     for (int i = 0; i < t->regions.n; i++) {
         Region *r = t->regions.v[i];
         r->n_phases = r->stmts.n > 0;
+        if (r->plain)
+            memcpy(r->stmts.v, r->plain, (size_t)r->stmts.n * sizeof *r->plain);
         for (int k = 0; k < r->stmts.n; k++) {
             r->stmts.v[k]->phase = 0;
             r->stmts.v[k]->batched = false;
@@ -290,7 +272,7 @@ plan(Tiles *t)
         t->group = 1;
     }
     region_scratch(t);
-    place_accumulators(t);
+    t->acc_floats = place_all(t, SP_ACC) / 4;
     t->packed_floats = place_all(t, SP_PACKED) / 4;
     place_consts(t);
     int64_t most = t->line_bytes[TL_GATHER];

@@ -156,11 +156,14 @@ print_piece(Arena *a, Text *out, const Roll *r, const Piece *p, int first, int i
 {
     if (p->note)
         text_add(a, out, "%*s// %s\n", indent, "", p->note);
-    print_lines(a, out, fill(a, r, p, first), indent);
+    if (p->ready)
+        text_add(a, out, "%s", p->text);
+    else
+        print_lines(a, out, fill(a, r, p, first), indent);
 }
 
 static void
-print_table(Arena *a, Text *out, const Roll *r)
+print_table(Arena *a, Text *out, const Roll *r, int indent)
 {
     if (r->n_table == 0)
         return;
@@ -176,25 +179,25 @@ print_table(Arena *a, Text *out, const Roll *r)
         text_add(a, &t, "%s", r->n_table > 1 ? "}" : "");
     }
     text_add(a, &t, "};");
-    print_lines(a, out, t.v, 8);
+    print_lines(a, out, t.v, indent);
 }
 
 static void
-print_roll(Arena *a, Text *out, const Roll *r)
+print_roll(Arena *a, Text *out, const Roll *r, int indent)
 {
-    text_add(a, out, "    {\n");
-    print_table(a, out, r);
-    text_add(a, out, "        for (int m = 0; m < %d; m++) {\n", r->repeats);
+    text_add(a, out, "%*s{\n", indent, "");
+    print_table(a, out, r, indent + 4);
+    text_add(a, out, "%*sfor (int m = 0; m < %d; m++) {\n", indent + 4, "", r->repeats);
     int first = 0;
     for (int k = 0; k < r->period; k++) {
-        print_piece(a, out, r, &r->p[k], first, 12);
+        print_piece(a, out, r, &r->p[k], first, indent + 8);
         first += r->p[k].n_arg;
     }
-    text_add(a, out, "        }\n    }\n");
+    text_add(a, out, "%*s}\n%*s}\n", indent + 4, "", indent, "");
 }
 
 void
-print_pieces(Emit *e, const Piece *p, int n, Text *out)
+print_pieces(Emit *e, const Piece *p, int n, int indent, Text *out)
 {
     Arena *a = &e->mem->scratch;
     for (int i = 0; i < n;) {
@@ -208,12 +211,12 @@ print_pieces(Emit *e, const Piece *p, int n, Text *out)
             }
         }
         if (period == 0) {
-            print_piece(a, out, NULL, &p[i], 0, 4);
+            print_piece(a, out, NULL, &p[i], 0, indent);
             i++;
             continue;
         }
         Roll r = roll_make(a, p + i, period, repeats);
-        print_roll(a, out, &r);
+        print_roll(a, out, &r, indent);
         i += period * repeats;
     }
 }

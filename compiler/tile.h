@@ -42,6 +42,7 @@ typedef struct Buf {
     bool shared;     // SP_CONST: stands in another constant
     bool fresh;      // SP_ACC: the first group of a lane writes it whole
     bool crosses;    // touched by two phases, or for a group of samples at once
+    bool in_strip;   // holds the rows of one strip at a time
 } Buf;
 
 // An array of views of one element type. Strides count elements; extents 1 have stride 0.
@@ -50,6 +51,7 @@ typedef struct View {
     int64_t first;
     int rank;
     int64_t dim[MAX_RANK], stride[MAX_RANK];
+    int64_t outer_step, row_step; // of the loops of a strip, in elements
 } View;
 
 typedef enum StmtKind {
@@ -74,6 +76,12 @@ typedef enum StmtKind {
     ST_ATTEND,
     ST_ATTEND_BACK,
 } StmtKind;
+
+// Statements that walk outer x rows together, some rows at a time.
+typedef struct Strip {
+    int64_t outer, rows;
+    int64_t step; // rows at a time, a divisor of rows
+} Strip;
 
 // A leaf of an elementwise expression: a node whose value is read through a view.
 typedef struct Leaf {
@@ -105,6 +113,7 @@ typedef struct Stmt {
     int store;   // ST_ROWS, ST_ROWS_BAG: row store
     bool batched; // runs for all samples of a group at once
     int phase;    // of the region, from 0
+    const Strip *strip; // shared by neighbours; NULL: works on all rows at once
 } Stmt;
 
 typedef struct Region {
@@ -112,16 +121,18 @@ typedef struct Region {
     Timeline line;
     Call *call; // outermost block call or NULL
     Array(Stmt *) stmts; // phase by phase
+    Stmt **plain;        // the same where the region is one phase; NULL: as stmts
     int first_phase;     // counted through the timeline
     int n_phases;
     double flops, recomputed_flops;
     int64_t kept_bytes, scratch_bytes;
 } Region;
 
-// A weight that products read transposed, copied [K][N] by prepare.
+// A weight that products read transposed, copied [K][N] by prepare; or `count` of them.
 typedef struct Pack {
     int param;
     int64_t first, rows, cols, stride; // of the parameter: rows x cols, becomes cols x rows
+    int64_t count, apart;              // matrices, and the distance between their starts
     Buf *buf;
 } Pack;
 
@@ -149,7 +160,7 @@ struct Tiles {
     Array(const Const *) consts; // pools are written in this order
     Array(Buf *) const_bufs;
     View logits, embedding;      // in the forward timeline
-    int64_t acc_floats, acc_fresh, packed_floats;
+    int64_t acc_floats, packed_floats;
     int64_t input_bytes, kept_bytes;
     int64_t line_bytes[TL_COUNT];  // scratch of a timeline
     int64_t chunk_bytes[TL_COUNT]; // record of a sample in a timeline
@@ -160,7 +171,7 @@ struct Tiles {
 
 // schedule.c - from the graph after sweep to regions of statements.
 Tiles *schedule(Graph *g);
-// phase.c - groups the statements of each region into phases.
+// phase.c - groups the statements of each region into strips and phases.
 void schedule_phases(Tiles *t);
 // plan.c - offsets of every buffer and the sizes of all arenas.
 void plan(Tiles *t);

@@ -90,6 +90,7 @@ typedef struct pcvr_use {
     int64_t first;  // first element of the parameter's gradient that it adds to
     int64_t size;   // elements
     int64_t offset; // floats from the start of the lane's accumulators
+    bool fresh;     // written, not added to, where the context says fresh: never cleared
 } pcvr_use;
 // Uses of one module lie side by side, no float in two of them: the runtime adds the
 // lanes in place.
@@ -164,8 +165,6 @@ typedef struct pcvr_module {
     const pcvr_kept *kept;
     pcvr_layout layout;
     int64_t acc_floats;    // accumulators of one lane
-    int64_t acc_fresh;     // the last of them: the first group of a lane's samples writes them
-                           // where the context says fresh, so they are never cleared
     int64_t packed_floats; // packed weights, shared by all
     int64_t
         input_bytes; // gathered inputs of one sample; records are multiples of 64 bytes
@@ -174,8 +173,7 @@ typedef struct pcvr_module {
                            // with it undefined
     int64_t default_chunk;
 
-    // Which fields of the context each may use: prepare params, packed, and first and count:
-    // it is called for first = 0 .. count - 1, at the same time; gather_inputs
+    // Which fields of the context each may use: prepare params, packed; gather_inputs
     // batch, first, count, inputs, scratch; the others everything but batch and, in
     // forward, kept, acc, stores and dlogits. clock may be used by all but prepare. Calls
     // for different lanes run at the same time.
@@ -235,7 +233,7 @@ struct pcvr_ctx {
     unsigned char *kept;   // [count] records; NULL in forward
     unsigned char *scratch;
     float *acc;           // the lane's accumulators
-    bool fresh;           // the lane's first chunk: the fresh part of acc is undefined
+    bool fresh;           // the lane's first chunk: fresh uses of acc are undefined
     pcvr_rows *stores;    // [n_stores], the lane's
     float *logits;        // [B, actions]: sample s of the batch at s * actions
     const float *dlogits; // [B, actions]

@@ -6,22 +6,13 @@
 
 #include "runner.h"
 
-static void
-prepare_thread(void *arg, int thread)
-{
-    const pcvr_runner *r = arg;
-    pcvr_ctx c = {.params = (const float *const *)r->params,
-                  .packed = r->packed,
-                  .first = thread,
-                  .count = r->z.o.threads};
-    r->m->prepare(&c);
-}
-
 void
 pcvr_runner_prepare(pcvr_runner *r)
 {
-    if (r->m->prepare != NULL)
-        pcvr_pool_run(r->pool, prepare_thread, r);
+    if (r->m->prepare == NULL)
+        return;
+    pcvr_ctx c = {.params = (const float *const *)r->params, .packed = r->packed};
+    r->m->prepare(&c);
 }
 
 // Checks a batch and notes its bytes; what is to be read of it, or NULL.

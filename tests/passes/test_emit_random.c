@@ -1,7 +1,7 @@
 // test_emit_random.c - random graphs as compiled modules: near the interpreter, and bit for bit equal over
-// checkpoint choices and chunks.
+// checkpoint choices and chunks, with rows in strips or all at once.
 //
-// PCVR_SEEDS=N runs N graphs (default 2), PCVR_FIRST=K starts at seed K; PCVR_EMIT_DIR keeps the emitted C.
+// PCVR_SEEDS=N runs N graphs (default 2), PCVR_FIRST=K starts at seed K (3); PCVR_EMIT_DIR keeps the emitted C.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,6 +21,8 @@ typedef struct Numbers {
     double *v;
     int64_t n, n_logits;
 } Numbers;
+
+static int in_strips; // statements
 
 static Numbers
 numbers_new(const RandomGraph *r)
@@ -124,6 +126,9 @@ build(RandomGraph *r, const char *name)
     const char *dir = getenv("PCVR_EMIT_DIR");
     Tiles *t = schedule(r->g);
     plan(t);
+    for (int i = 0; i < t->regions.n; i++)
+        for (int k = 0; k < t->regions.v[i]->stmts.n; k++)
+            in_strips += t->regions.v[i]->stmts.v[k]->strip != NULL;
     char domain[] = "seq";
     SchemaDomain d = {.name = domain, .n_sides = RG_F, .max_len = RG_L};
     Schema schema = {.user_int = {.width = RG_INTS},
@@ -176,18 +181,27 @@ show_difference(const RandomGraph *r, const Numbers *got, const Numbers *want, d
     }
 }
 
+// Small strips for every other choice.
+static void
+choose_strips(Graph *g, int k)
+{
+    g->strip_rows = k % 2 ? 4 : INT64_MAX;
+    g->strip_bytes = 64;
+}
+
 static void
 check_seed(int seed)
 {
-    static const char *const choices[] = {"none", "blocks", "sample"};
+    static const char *const choices[] = {"none", "none", "blocks", "sample"};
     static const int64_t chunks[] = {1, 2, PCVR_CHUNK_BATCH};
     Numbers first = {0};
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 4; k++) {
         RandomGraph r;
         random_graph(&r, (uint64_t)seed, 0);
         assert_true(passes_run(&r, choices[k]));
         char name[64];
-        snprintf(name, sizeof name, "random_%d_%s", seed, choices[k]);
+        snprintf(name, sizeof name, "random_%d_%d_%s", seed, k, choices[k]);
+        choose_strips(r.g, k);
         const pcvr_module *m = build(&r, name);
         Numbers want = interpret(&r);
         for (int c = 0; c < 3; c++) {
@@ -222,11 +236,12 @@ static void
 test_seeds(void **state)
 {
     (void)state;
-    int first = number("PCVR_FIRST", 1), n = number("PCVR_SEEDS", 2);
+    int first = number("PCVR_FIRST", 3), n = number("PCVR_SEEDS", 2);
     setenv("PCVR_CFLAGS", "-O1", 0);
     for (int k = 0; k < n; k++)
         check_seed(first + k);
-    assert_true(n > 0);
+    printf("%d statements in strips\n", in_strips);
+    assert_true(n > 0 && in_strips > 0);
 }
 
 int

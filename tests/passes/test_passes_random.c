@@ -215,7 +215,7 @@ test_choices(void **state)
     assert_int_equal(bad, 0);
 }
 
-// A choice that names nothing is one error and a note that lists what there is.
+// A choice that names nothing is one error and a note that lists what there is, perhaps with a hint between.
 static void
 test_unknown_choice(void **state)
 {
@@ -226,8 +226,9 @@ test_unknown_choice(void **state)
         random_graph(&r, 1, 0);
         assert_false(checkpoint_choice_valid(r.g, bad[k]));
         assert_int_equal(r.diag.errors, 1);
-        assert_int_equal(r.diag.messages.n, 2);
-        assert_non_null(strstr(r.diag.messages.v[1].text, "none, blocks, sample"));
+        int n = r.diag.messages.n;
+        assert_in_range(n, 2, 3);
+        assert_non_null(strstr(r.diag.messages.v[n - 1].text, "none, blocks, sample"));
         random_graph_free(&r);
     }
 }
