@@ -88,7 +88,7 @@ k_attend_dropped(const k_attend *a, const k_attend_block *b, int i, int j)
     const int key = k_attend_key(a, j) - b->drop_base;
     const uint32_t *w = b->words + (key >> 5) * K_ATTEND_QUERIES + i * PCVR_VL;
     const v_i32 bit = vi_set1((int32_t)(1u << (key & 31)));
-    return vi_eq(vi_and(vi_load_n((const int32_t *)(const void *)w, PCVR_VL), bit), bit);
+    return vi_has(vi_load_n((const int32_t *)(const void *)w, PCVR_VL), bit);
 }
 
 // Vector i of key j, with `other` in the lanes that do not see the key.

@@ -23,7 +23,7 @@ k_few_seen(const k_attend_block *b, int i, ptrdiff_t j, int lanes)
 {
     const v_i32 bit = vi_set1((int32_t)(1u << i));
     const int32_t *seen = (const int32_t *)(const void *)b->seen;
-    return vi_eq(vi_and(vi_load_n(seen + j, lanes), bit), bit);
+    return vi_has(vi_load_n(seen + j, lanes), bit);
 }
 
 // Lanes j.. of a row that are dropped; the row's bits begin with key run[0] at drop_base.

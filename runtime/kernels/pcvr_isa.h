@@ -24,7 +24,8 @@
 //     v_hsum v_hmax v_hmin
 //     v_bits(f) vi_float(i) the same bits as the other type; v_to_i32 nearest, vi_to_f32
 //     vi_set1 vi_load_n vi_store vi_add vi_sub vi_and vi_or vi_xor vi_shl(a, n) vi_shr
-//     (logical) vi_sar (arithmetic) vi_lt vi_eq -> v_mask, vi_iota() lane numbers
+//     (logical) vi_sar (arithmetic) vi_lt vi_eq -> v_mask, vi_xor3(a, b, c),
+//     vi_has(a, bit) -> v_mask: the lanes of a with that one bit, vi_iota() lane numbers
 #ifndef PCVR_ISA_H
 #define PCVR_ISA_H
 

@@ -51,6 +51,7 @@ static inline v_i32 vi_sub(v_i32 a, v_i32 b) { return _mm256_sub_epi32(a, b); }
 static inline v_i32 vi_and(v_i32 a, v_i32 b) { return _mm256_and_si256(a, b); }
 static inline v_i32 vi_or(v_i32 a, v_i32 b) { return _mm256_or_si256(a, b); }
 static inline v_i32 vi_xor(v_i32 a, v_i32 b) { return _mm256_xor_si256(a, b); }
+static inline v_i32 vi_xor3(v_i32 a, v_i32 b, v_i32 c) { return vi_xor(vi_xor(a, b), c); }
 static inline v_i32 vi_shl(v_i32 a, int n) { return _mm256_slli_epi32(a, n); }
 static inline v_i32 vi_shr(v_i32 a, int n) { return _mm256_srli_epi32(a, n); }
 static inline v_i32 vi_sar(v_i32 a, int n) { return _mm256_srai_epi32(a, n); }
@@ -60,6 +61,7 @@ static inline v_i32 v_to_i32(v_f32 a) { return _mm256_cvtps_epi32(a); }
 static inline v_i32 v_bits(v_f32 a) { return _mm256_castps_si256(a); }
 static inline v_f32 vi_float(v_i32 a) { return _mm256_castsi256_ps(a); }
 static inline v_mask vi_eq(v_i32 a, v_i32 b) { return vi_float(_mm256_cmpeq_epi32(a, b)); }
+static inline v_mask vi_has(v_i32 a, v_i32 bit) { return vi_eq(vi_and(a, bit), bit); }
 static inline v_mask vi_lt(v_i32 a, v_i32 b) { return vi_float(_mm256_cmpgt_epi32(b, a)); }
 // clang-format on
 

@@ -53,6 +53,7 @@ static inline v_i32 vi_sub(v_i32 a, v_i32 b) { return _mm512_sub_epi32(a, b); }
 static inline v_i32 vi_and(v_i32 a, v_i32 b) { return _mm512_and_si512(a, b); }
 static inline v_i32 vi_or(v_i32 a, v_i32 b) { return _mm512_or_si512(a, b); }
 static inline v_i32 vi_xor(v_i32 a, v_i32 b) { return _mm512_xor_si512(a, b); }
+static inline v_i32 vi_xor3(v_i32 a, v_i32 b, v_i32 c) { return _mm512_ternarylogic_epi32(a, b, c, 0x96); }
 static inline v_i32 vi_shl(v_i32 a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }
 static inline v_i32 vi_shr(v_i32 a, int n) { return _mm512_srli_epi32(a, (unsigned)n); }
 static inline v_i32 vi_sar(v_i32 a, int n) { return _mm512_srai_epi32(a, (unsigned)n); }
@@ -61,6 +62,7 @@ static inline v_i32 v_to_i32(v_f32 a) { return _mm512_cvtps_epi32(a); }
 static inline v_i32 v_bits(v_f32 a) { return _mm512_castps_si512(a); }
 static inline v_f32 vi_float(v_i32 a) { return _mm512_castsi512_ps(a); }
 static inline v_mask vi_eq(v_i32 a, v_i32 b) { return _mm512_cmpeq_epi32_mask(a, b); }
+static inline v_mask vi_has(v_i32 a, v_i32 bit) { return _mm512_test_epi32_mask(a, bit); }
 static inline v_mask vi_lt(v_i32 a, v_i32 b) { return _mm512_cmplt_epi32_mask(a, b); }
 // clang-format on
 

@@ -81,11 +81,13 @@ static inline v_i32 vi_sub(v_i32 a, v_i32 b) { return a - b; }
 static inline v_i32 vi_and(v_i32 a, v_i32 b) { return a & b; }
 static inline v_i32 vi_or(v_i32 a, v_i32 b) { return a | b; }
 static inline v_i32 vi_xor(v_i32 a, v_i32 b) { return a ^ b; }
+static inline v_i32 vi_xor3(v_i32 a, v_i32 b, v_i32 c) { return vi_xor(vi_xor(a, b), c); }
 static inline v_i32 vi_shl(v_i32 a, int n) { return a << n; }
 static inline v_i32 vi_shr(v_i32 a, int n) { return a >> n; }
 static inline v_i32 vi_sar(v_i32 a, int n) { return (uint32_t)((int32_t)a >> n); }
 static inline v_mask vi_lt(v_i32 a, v_i32 b) { return (int32_t)a < (int32_t)b; }
 static inline v_mask vi_eq(v_i32 a, v_i32 b) { return a == b; }
+static inline v_mask vi_has(v_i32 a, v_i32 bit) { return (a & bit) != 0; }
 static inline v_i32 vi_iota(void) { return 0u; }
 static inline v_f32 vi_to_f32(v_i32 a) { return (float)(int32_t)a; }
 // clang-format on

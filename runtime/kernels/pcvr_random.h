@@ -54,32 +54,57 @@ k_philox_round(k_philox_half *h, v_i32 k0, v_i32 k1)
 {
     const v_i32 p0 = vi_mul_even(h->c0, vi_set1((int32_t)0xd2511f53u));
     const v_i32 p1 = vi_mul_even(h->c2, vi_set1((int32_t)0xcd9e8d57u));
-    h->c0 = vi_xor(vi_xor(vi_odd_to_even(p1), h->c1), k0);
-    h->c2 = vi_xor(vi_xor(vi_odd_to_even(p0), h->c3), k1);
+    h->c0 = vi_xor3(vi_odd_to_even(p1), h->c1, k0);
+    h->c2 = vi_xor3(vi_odd_to_even(p0), h->c3, k1);
     h->c1 = p1;
     h->c3 = p0;
 }
 
-// bits[b], b < PCVR_VL: bit e is set when element 8 (block + b) + e is dropped, for a
-// threshold below 65536.
+static inline k_philox_half
+k_philox_start(const k_drop *d, v_i32 count)
+{
+    return (k_philox_half){count, vi_set1((int32_t)d->site), vi_set1((int32_t)d->sample),
+                           vi_set1((int32_t)d->step)};
+}
+
 static inline void
-k_drop_vector(const k_drop *d, uint32_t block, uint8_t *bits)
+k_philox_put(const k_drop *d, const k_philox_half *x, const k_philox_half *y, uint8_t *bits)
+{
+    vi_draws_below(vi_zip_even(x->c0, y->c0), vi_zip_even(x->c1, y->c1),
+                   vi_zip_even(x->c2, y->c2), vi_zip_even(x->c3, y->c3),
+                   (uint16_t)d->threshold, bits);
+}
+
+// bits[b], b < PCVR_VL, or twice as many where `two`: bit e is set when element 8 (block + b)
+// + e is dropped, for a threshold below 65536. Two vectors hide each other's latency.
+K_INLINE void
+k_drop_vectors(const k_drop *d, uint32_t block, const int two, uint8_t *bits)
 {
     v_i32 k0 = vi_set1((int32_t)(uint32_t)d->seed),
           k1 = vi_set1((int32_t)(d->seed >> 32));
     const v_i32 count = vi_add(vi_set1((int32_t)block), vi_draw_order());
-    const v_i32 c1 = vi_set1((int32_t)d->site), c2 = vi_set1((int32_t)d->sample);
-    const v_i32 c3 = vi_set1((int32_t)d->step);
-    k_philox_half x = {count, c1, c2, c3}, y = {vi_odd_to_even(count), c1, c2, c3};
+    const v_i32 next = vi_add(count, vi_set1(PCVR_VL));
+    k_philox_half x = k_philox_start(d, count), y = k_philox_start(d, vi_odd_to_even(count));
+    k_philox_half u = k_philox_start(d, next), v = k_philox_start(d, vi_odd_to_even(next));
     for (int round = 0; round < 10; round++) {
         k_philox_round(&x, k0, k1);
         k_philox_round(&y, k0, k1);
+        if (two) {
+            k_philox_round(&u, k0, k1);
+            k_philox_round(&v, k0, k1);
+        }
         k0 = vi_add(k0, vi_set1((int32_t)0x9e3779b9u));
         k1 = vi_add(k1, vi_set1((int32_t)0xbb67ae85u));
     }
-    vi_draws_below(vi_zip_even(x.c0, y.c0), vi_zip_even(x.c1, y.c1),
-                   vi_zip_even(x.c2, y.c2), vi_zip_even(x.c3, y.c3),
-                   (uint16_t)d->threshold, bits);
+    k_philox_put(d, &x, &y, bits);
+    if (two)
+        k_philox_put(d, &u, &v, bits + PCVR_VL);
+}
+
+static inline void
+k_drop_vector(const k_drop *d, uint32_t block, uint8_t *bits)
+{
+    k_drop_vectors(d, block, 0, bits);
 }
 
 #endif
@@ -93,6 +118,10 @@ k_drop_bits(const k_drop *d, uint32_t first_block, int blocks, uint8_t *bits)
         return;
     }
     int b = 0;
+#if PCVR_VL == 16
+    for (; b + 2 * PCVR_VL <= blocks; b += 2 * PCVR_VL)
+        k_drop_vectors(d, first_block + (uint32_t)b, 1, bits + b);
+#endif
     for (; b + PCVR_VL <= blocks; b += PCVR_VL)
         k_drop_vector(d, first_block + (uint32_t)b, bits + b);
     if (b < blocks) {

@@ -81,6 +81,10 @@ k_dropout_rows(const pcvr_ctx *x, k_drop drop, int R, int C, int64_t first, int6
         k_copy(R, C, v, ldv, y, ldy);
         return;
     }
+    if (!rows && pitch == C && ldv == C && ldy == C) { // one run of elements and of floats
+        k_dropout((ptrdiff_t)R * C, (uint64_t)first, &drop, v, y);
+        return;
+    }
     for (int r = 0; r < R; r++) {
         const int64_t row = rows ? rows[r * step] : r;
         k_dropout(C, (uint64_t)(first + row * pitch), &drop, v + r * ldv, y + r * ldy);
