@@ -311,9 +311,10 @@ can_break(const char *line, size_t cut)
     return before == ',' || before == ';' || before == '=' || after == '?' || after == ':';
 }
 
-// The outermost place to break a line at, the last of equals; 0 where there is none.
+// The outermost place to break a line of n bytes at within `most`, the last of equals, else the first behind;
+// 0 where there is none.
 static size_t
-best_break(const char *line, size_t most)
+best_break(const char *line, size_t n, size_t most)
 {
     size_t best = 0;
     int depth = 0, best_depth = 0;
@@ -328,7 +329,7 @@ best_break(const char *line, size_t most)
             best_depth = depth;
         }
     }
-    for (size_t cut = most + 1; best == 0 && line[cut - 1] && line[cut]; cut++)
+    for (size_t cut = most + 1; best == 0 && cut < n; cut++)
         if (can_break(line, cut)) // none in time: the first behind
             return cut;
     return best;
@@ -344,7 +345,7 @@ print_line(Arena *a, Text *out, const char *line, size_t n, int indent)
     }
     int more = indent + 8;
     while ((size_t)indent + n > WIDTH && line[0] != '/' && line[0] != '#') {
-        size_t cut = best_break(line, WIDTH - (size_t)indent);
+        size_t cut = best_break(line, n, WIDTH - (size_t)indent);
         if (cut == 0)
             break;
         text_add(a, out, "%*s%.*s\n", indent, "", (int)cut - 1, line);
