@@ -179,6 +179,12 @@ grad_table(Grad *gr, Node *n, int k, Op op, Node *dy, Node *ids)
     add_sink(gr, n, k, op, in, 2, (Attr){.index = n->in[k]->a.index});
 }
 
+void
+grad_sink(Grad *gr, Node *n, int k, Op op, Node *const *in, int n_in, Attr a)
+{
+    add_sink(gr, n, k, op, in, n_in, a);
+}
+
 // ---- combining ----------------------------------------------------------------------
 
 static int

@@ -72,5 +72,10 @@ int expr_index(const Stmt *s, const Node *n); // of a node in s->expr
 void emit_loop(Emit *e, const Stmt *s);
 void emit_stmt(Emit *e, const Stmt *s);
 void emit_attend(Emit *e, const Stmt *s);
+// emit_project.c
+void emit_projected(Emit *e, const Stmt *s);
+void emit_rows_projected(Emit *e, const Stmt *s);
+void emit_projections(Emit *e, Text *out); // the data that regions refer to
+void emit_project(Emit *e, Text *out);     // the functions
 
 #endif

@@ -33,7 +33,8 @@ emit_head(Emit *e, Text *out)
     ADD("// %s.c - %s, compiled by pcvrc %s.\n", text_comment(a, o->name),
         text_comment(a, slash ? slash + 1 : path), text_comment(a, o->compiler));
     ADD("//\n// configuration: %s\n", text_comment(a, o->config));
-    ADD("// checkpoint: %s\n//\n", text_comment(a, checkpoint_text(t)));
+    ADD("// checkpoint: %s\n", text_comment(a, checkpoint_text(t)));
+    ADD("// batch hint: %lld\n//\n", (long long)t->g->batch_hint);
     ADD("// A sample's inputs, kept values and temporaries are records of floats, 64-bit integers and\n"
         "// bytes at fixed places: in, ini, inb the inputs; k, ki, kb kept; g, gi, gb temporaries of\n"
         "// the sample; t, ti, tb of the thread. p: parameters, w: packed weights, a: accumulators.\n\n");
@@ -294,6 +295,7 @@ static void
 emit_functions(Emit *e, Text *out)
 {
     emit_prepare(e, out);
+    emit_project(e, out);
     emit_gather(e, out);
     ADD("// One region of a group of samples, timed where the caller has a clock.\n"
         "static inline void\nrun(const pcvr_ctx *x, int64_t s, int count, int region,\n"
@@ -352,14 +354,17 @@ emit_uses(Emit *e, Text *out)
 {
     const Tiles *t = e->t;
     ADD("static const pcvr_use uses[] = {\n");
-    for (int i = 0; i < t->uses.n; i++)
-        ADD("    {%d, %lld, %lld, %lld, %d},\n", t->uses.v[i].param, (long long)t->uses.v[i].first,
-            (long long)t->uses.v[i].size, (long long)t->uses.v[i].buf->offset,
-            t->uses.v[i].buf->fresh);
+    for (int i = 0; i < t->uses.n; i++) {
+        const Use *u = &t->uses.v[i];
+        ADD("    {%d, %lld, %lld, %lld, %d, %lld, %lld, %lld},\n", u->param, (long long)u->first,
+            (long long)u->size, (long long)(u->buf->offset + u->at), u->buf->fresh,
+            (long long)u->rows, (long long)u->step, (long long)u->pitch);
+    }
     ADD("%s};\n\n", t->uses.n ? "" : "    {0},\n");
     ADD("static const pcvr_store_info stores[] = {\n");
     for (int i = 0; i < t->stores.n; i++)
-        ADD("    {%d, %lld},\n", t->stores.v[i].param, (long long)t->stores.v[i].ids_per_sample);
+        ADD("    {%d, %lld, %d},\n", t->stores.v[i].param, (long long)t->stores.v[i].ids_per_sample,
+            t->stores.v[i].projection);
     ADD("%s};\n\n", t->stores.n ? "" : "    {0},\n");
 }
 
@@ -481,8 +486,13 @@ emit_module(Emit *e, Text *out, int n_kept, const char *layout)
         (long long)t->acc_floats, (long long)t->packed_floats, (long long)t->scratch_bytes,
         (long long)(o->default_chunk ? o->default_chunk : t->chunk));
     ADD("    .prepare = %s,\n    .gather_inputs = gather_inputs,\n    .forward = forward,\n"
-        "    .forward_keep = forward,\n    .backward = backward,\n};\n",
+        "    .forward_keep = forward,\n    .backward = backward,\n",
         t->packs.n ? "prepare" : "NULL");
+    if (t->projections.n)
+        ADD("    .step_flops = %.17g,\n    .n_projections = %d,\n    .projections = projections,\n"
+            "    .project = project,\n    .project_back = project_back,\n", tiles_step_flops(t),
+            t->projections.n);
+    ADD("};\n");
 }
 
 // FNV-1a: equal code and data, equal hash.
@@ -512,6 +522,7 @@ emit_c(Tiles *t, const EmitOptions *o)
     emit_const_pool(e, out, DT_F32, "static const float const_f");
     emit_const_pool(e, out, DT_I64, "static const int64_t const_i");
     emit_const_pool(e, out, DT_BOOL, "static const uint8_t const_b");
+    emit_projections(e, out);
     for (int i = 0; i < t->regions.n; i++)
         emit_region(e, out, t->regions.v[i]);
     emit_functions(e, out);

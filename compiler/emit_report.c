@@ -118,6 +118,24 @@ parameters_json(const Graph *g)
                      "table_elements", tables, "unused", unused);
 }
 
+// Tables that are multiplied with their rows of a weight once a step.
+static json_t *
+projected_json(const Tiles *t)
+{
+    const Graph *g = t->g;
+    json_t *list = json_array();
+    for (int i = 0; i < t->projections.n; i++) {
+        const Projection *p = &t->projections.v[i];
+        json_array_append_new(
+            list, json_pack("{s:s,s:s,s:I,s:I,s:I,s:I}", "table", g->params[p->table].name,
+                            "weight", g->params[p->weight].name, "rows",
+                            (json_int_t)p->rows, "width", (json_int_t)p->depth, "becomes",
+                            (json_int_t)p->width, "bytes",
+                            (json_int_t)(p->rows * p->width * 4)));
+    }
+    return list;
+}
+
 json_t *
 report_json(Tiles *t, const ReportOptions *o)
 {
@@ -127,7 +145,7 @@ report_json(Tiles *t, const ReportOptions *o)
         recomputed += t->regions.v[i]->recomputed_flops;
     }
     json_t *report = json_pack(
-        "{s:s,s:s,s:s,s:s,s:O,s:o,s:f,s:f,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o}", "name",
+        "{s:s,s:s,s:s,s:s,s:O,s:o,s:f,s:f,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:I,s:f,s:o}", "name",
         o->name, "model", o->model_path, "compiler", o->compiler, "checkpoint",
         t->g->checkpoint, "configuration", o->config, "parameters", parameters_json(t->g),
         "flops", flops, "recomputed_flops", recomputed, "kept_bytes_per_sample",
@@ -135,7 +153,9 @@ report_json(Tiles *t, const ReportOptions *o)
         "scratch_bytes_per_thread", (json_int_t)t->scratch_bytes,
         "accumulator_bytes_per_lane", (json_int_t)t->acc_floats * 4, "packed_bytes",
         (json_int_t)t->packed_floats * 4, "plan", plan_json(t, o), "regions",
-        regions_json(t), "values", values_json(t));
+        regions_json(t), "values", values_json(t), "batch_hint",
+        (json_int_t)t->g->batch_hint, "step_flops", tiles_step_flops(t), "projected",
+        projected_json(t));
     if (!report)
         die("the report of %s could not be made", o->name);
     return report;
@@ -222,6 +242,24 @@ add_values(Arena *a, Text *t, const json_t *report)
         text_add(a, t, "  %4d x %s\n", name_map_get(&lines, order.v[k]), order.v[k]);
 }
 
+static void
+add_projected(Arena *a, Text *t, const json_t *report)
+{
+    size_t i;
+    json_t *p;
+    const json_t *list = json_object_get(report, "projected");
+    text_add(a, t,
+             "\ntables projected once a step, for batches of %" PRId64
+             ": %zu, %.0f FLOPs a step\n",
+             (int64_t)integer(report, "batch_hint"), json_array_size(list),
+             json_number_value(json_object_get(report, "step_flops")));
+    json_array_foreach(list, i, p)
+        text_add(a, t, "  %-44s %9" PRId64 " rows, %4" PRId64 " to %4" PRId64 "  by %s\n",
+                 string(p, "table"), (int64_t)integer(p, "rows"),
+                 (int64_t)integer(p, "width"), (int64_t)integer(p, "becomes"),
+                 string(p, "weight"));
+}
+
 const char *
 report_text(Mem *mem, const json_t *report)
 {
@@ -242,6 +280,7 @@ report_text(Mem *mem, const json_t *report)
         text_add(a, &t, "  reaches no logit: %s\n", json_string_value(name));
     add_plan(a, &t, report);
     add_regions(a, &t, report);
+    add_projected(a, &t, report);
     add_values(a, &t, report);
     return t.v;
 }

@@ -380,6 +380,8 @@ emit_stmt(Emit *e, const Stmt *s)
     case ST_BAG: emit_bag(e, s); break;
     case ST_ROWS:
     case ST_ROWS_BAG: emit_store(e, s); break;
+    case ST_PROJECTED: emit_projected(e, s); break;
+    case ST_ROWS_PROJECTED: emit_rows_projected(e, s); break;
     case ST_ARGSORT: emit_argsort(e, s); break;
     case ST_UNIQUE_LAST: emit_unique(e, s); break;
     case ST_DROPOUT:

@@ -307,12 +307,12 @@ find_products(Tiles *t)
         Node *n = g->nodes[i], *m = NULL;
         if (n->op == OP_ADD && !INFO(n)->prelude)
             m = bias_product(t, n);
-        else if (n->op == OP_ACC)
+        else if (n->op == OP_ACC || n->op == OP_ACC_TAKE)
             m = acc_producer(n);
         if (!m)
             continue;
         INFO(m)->virt = true;
-        Node *r = n->op == OP_ACC ? n->in[0] : n->in[product_side(n)];
+        Node *r = n->op != OP_ADD ? n->in[0] : n->in[product_side(n)];
         for (; r != m; r = r->in[0])
             INFO(r)->virt = true;
     }
@@ -390,7 +390,7 @@ inlines(Tiles *t, const Node *n, int *sizes)
         return whole && u->op != OP_DETACH && op_is_vector(n) == op_is_vector(u);
     if (is_reduction(u))
         return op_is_vector(n) == reduces_vectors(u);
-    return u->op == OP_ACC && op_is_vector(n);
+    return (u->op == OP_ACC || u->op == OP_ACC_TAKE) && op_is_vector(n);
 }
 
 void

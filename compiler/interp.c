@@ -222,6 +222,10 @@ interp_dlogits(Interp *it, const double *v)
 static bool
 reads_value(const Node *n, int k)
 {
+    if (n->op == OP_PROJECTED)
+        return k > 0 && (k % 2 == 0 || k + 1 == n->n_in);
+    if (n->op == OP_ACC_PROJECTED)
+        return k < 2;
     return !(k == 0 && (n->op == OP_EMBED || n->op == OP_BAG_MEAN));
 }
 

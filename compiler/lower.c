@@ -104,6 +104,8 @@ lower_product(Tiles *t, Node *m, View out, const View *bias, bool add)
         fold_batch(&a, &out, &batch);
     if (!rows_are_unit(&a) && !cols_are_unit(&a))
         a = copy_of(t, a, m->in[0]);
+    if (!rows_are_unit(&b))
+        b = taken_swapped(t, b);
     if (!rows_are_unit(&b)) {
         if (!cols_are_unit(&b))
             b = copy_of(t, b, m->in[1]);
@@ -291,12 +293,11 @@ lower_lookup(Tiles *t, Node *n)
     out_end(t, n, out);
 }
 
-// One store a use: its rows come sample by sample, whatever the phases.
-static int
-store_new(Tiles *t, int param, int64_t ids)
+int
+store_new(Tiles *t, int param, int64_t ids, int projection)
 {
     int64_t rows = t->g->params[param].shape.dim[0];
-    array_push(&t->mem->perm, &t->stores, (Store){param, ids < rows ? ids : rows});
+    array_push(&t->mem->perm, &t->stores, ((Store){param, ids < rows ? ids : rows, projection}));
     return t->stores.n - 1;
 }
 
@@ -312,7 +313,7 @@ lower_store(Tiles *t, Node *n)
     s->n_out = 0;
     s->in[0] = dy;
     s->in[1] = ids;
-    s->store = store_new(t, (int)n->a.index, shape_size(n->in[1]->shape));
+    s->store = store_new(t, (int)n->a.index, shape_size(n->in[1]->shape), 0);
 }
 
 // ---- moves, order, chance ----------------------------------------------------------------------
@@ -487,7 +488,14 @@ lower_node(Tiles *t, Node *n)
         lower_attend(t, n);
         break;
     case OP_ACC:
+    case OP_ACC_TAKE:
         lower_acc(t, n);
+        break;
+    case OP_PROJECTED:
+        lower_projected(t, n);
+        break;
+    case OP_ACC_PROJECTED:
+        lower_acc_projected(t, n);
         break;
     case OP_ACC_ROWS:
     case OP_ACC_BAG:

@@ -208,7 +208,11 @@ lower_acc(Tiles *t, Node *n)
     if (size == 0)
         return;
     Buf *b = buf_new(t, SP_ACC, DT_F32, size, NULL);
-    array_push(&t->mem->perm, &t->uses, (Use){(int)n->a.index, n->a.start * row, size, b});
+    if (n->op == OP_ACC_TAKE)
+        lower_take_uses(t, n, b);
+    else
+        array_push(&t->mem->perm, &t->uses,
+                   ((Use){(int)n->a.index, n->a.start * row, size, b, 1, 0, 0, 0}));
     if (!m) {
         loop_of(t, n, x, view_whole(b, x->shape), x->shape, true, true);
         return;

@@ -19,6 +19,7 @@ typedef struct Options {
     const char *dep_file, *dep_target;
     Strings include, set, dump;
     unsigned emit;
+    int64_t batch_hint; // negative: not given
     bool deps, phony;
     bool done;  // --help, --version, --mk: nothing else to do
     int status; // 2 after a fault
@@ -37,6 +38,9 @@ static const char help[] =
     "(blocks.0,blocks.*);\n"
     "                     default: blocks if the model says gradient_checkpointing, else "
     "none\n"
+    "  --batch-hint=N     samples of a batch: tables with fewer rows than lookups are "
+    "projected\n"
+    "                     once a step; 0: none; default: the model's data.batch_size\n"
     "  --schema=FILE      schema.json of the data; default: beside the model, else the "
     "official one\n"
     "  --set NAME=VALUE   a configuration field; the value is JSON\n"
@@ -47,7 +51,7 @@ static const char help[] =
     "directory\n"
     "  --dump=PASS        print the graph after a pass, write no files; PASS: "
     "elaborate,\n"
-    "                     simplify, prune, differentiate, checkpoint, sweep,\n"
+    "                     simplify, prune, project, differentiate, checkpoint, sweep,\n"
     "                     schedule, plan\n"
     "  -MD -MF FILE -MT TARGET -MP\n"
     "                     write a rule for make: what the module is made from\n"
@@ -116,6 +120,16 @@ set_dump(Options *o, const char *pass)
     array_push(&o->mem.perm, &o->dump, pass);
 }
 
+static void
+set_batch_hint(Options *o, const char *text)
+{
+    char *end;
+    long long n = strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || n < 0 || n > INT32_MAX)
+        usage_fault(o, "--batch-hint: expected a number of samples, found '%s'", text);
+    o->batch_hint = n;
+}
+
 // An option with a value; false if there is none of this name.
 static bool
 take_value(Options *o, const char *name, const char *value)
@@ -125,6 +139,8 @@ take_value(Options *o, const char *name, const char *value)
         o->checkpoint = value;
     else if (strcmp(name, "--schema") == 0)
         o->schema = value;
+    else if (strcmp(name, "--batch-hint") == 0)
+        set_batch_hint(o, value);
     else if (strcmp(name, "--set") == 0)
         array_push(a, &o->set, value);
     else if (strcmp(name, "--emit") == 0)
@@ -350,6 +366,7 @@ run(const Options *o, Compile *c)
     const char *path = model_path((Mem *)(uintptr_t)&o->mem, o->model);
     int status = compile_open(c, path, o->include.v, o->include.n);
     c->name = o->name ? o->name : model_stem(&c->mem, o->model, path);
+    c->batch_hint = o->batch_hint;
     for (int i = 0; i < o->set.n && !status; i++)
         status = config_set_text(c->config, o->set.v[i]);
     if (!status)
@@ -371,7 +388,7 @@ run(const Options *o, Compile *c)
 int
 main(int argc, char **argv)
 {
-    Options o = {.emit = EMIT_C | EMIT_REPORT};
+    Options o = {.emit = EMIT_C | EMIT_REPORT, .batch_hint = -1};
     mem_init(&o.mem);
     read_options(&o, argc, argv);
     int status = o.status;

@@ -41,5 +41,7 @@ bool grad_wants(const Grad *gr, const Node *n, int k);
 void grad_add(Grad *gr, Node *n, int k, Node *d);
 // Adds to the gradient of the table that is operand k: op is OP_ACC_ROWS or OP_ACC_BAG.
 void grad_table(Grad *gr, Node *n, int k, Op op, Node *dy, Node *ids);
+// A sink for what n reads as operand k.
+void grad_sink(Grad *gr, Node *n, int k, Op op, Node *const *in, int n_in, Attr a);
 
 #endif

@@ -16,6 +16,7 @@
 const Pass passes[] = {
     {"simplify", simplify, "fold constants, merge equal nodes, drop dead ones"},
     {"prune", prune, "drop rows that cannot reach the logits"},
+    {"project", project, "make linear layers on looked-up rows sums of projected rows"},
     {"differentiate", differentiate, "append the backward graph"},
     {"checkpoint", checkpoint,
      "choose what each block keeps; clone the rest for recomputation"},
@@ -23,12 +24,13 @@ const Pass passes[] = {
 };
 const int n_passes = sizeof passes / sizeof passes[0];
 
-enum { N_FORWARD = 2 }; // the passes that a forward graph goes through
+enum { DEFAULT_BATCH = 256 }; // samples, where a model does not say
+enum { N_FORWARD = 3 }; // the passes that a forward graph goes through
 
 int
 compile_open(Compile *c, const char *path, const char *const *include_dirs, int n)
 {
-    *c = (Compile){0};
+    *c = (Compile){.batch_hint = -1};
     mem_init(&c->mem);
     c->path = path = arena_copy(&c->mem.perm, path, strlen(path));
     diag_init(&c->diag, &c->mem);
@@ -91,6 +93,17 @@ compile_graph(Compile *c)
     return c->graph ? 0 : 1;
 }
 
+// data.batch_size of the model's train section.
+static int64_t
+configured_batch(const Compile *c)
+{
+    json_t *train = config_train_json(c->config);
+    const json_t *batch = json_object_get(train, "data.batch_size");
+    int64_t n = batch ? json_integer_value(batch) : DEFAULT_BATCH;
+    json_decref(train);
+    return n;
+}
+
 int
 compile_passes(Compile *c, const char *choice, bool backward, PassHook *hook, void *arg)
 {
@@ -99,6 +112,7 @@ compile_passes(Compile *c, const char *choice, bool backward, PassHook *hook, vo
     if (!checkpoint_choice_valid(c->graph, choice))
         return 2;
     c->graph->checkpoint = choice;
+    c->graph->batch_hint = c->batch_hint >= 0 ? c->batch_hint : configured_batch(c);
     if (hook)
         hook(arg, "elaborate", c->graph);
     for (int i = 0; i < (backward ? n_passes : N_FORWARD); i++) {

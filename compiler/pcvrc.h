@@ -24,6 +24,8 @@ typedef struct Compile {
     const char *schema_path;
     const char *model_lens; // data.seq_max_lens of the model file, or NULL
     Graph *graph;
+    int64_t batch_hint; // samples of a batch, for choices that depend on it; negative: the
+                        // model's data.batch_size
 } Compile;
 
 // Reads the model file and its imports. In any case compile_close must follow.

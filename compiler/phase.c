@@ -264,7 +264,7 @@ stmt_weight_bytes(const Stmt *s, int *seen, int mark)
     int64_t bytes = 0;
     for (int k = 0; k < s->n_in + s->n_out; k++) {
         const View *v = k < s->n_in ? &s->in[k] : &s->out[k - s->n_in];
-        bool table = s->kind == ST_EMBED || s->kind == ST_BAG;
+        bool table = s->kind == ST_EMBED || s->kind == ST_BAG || s->kind == ST_PROJECTED;
         if (!v->buf || table || (!is_weight(v->buf) && v->buf->space != SP_ACC))
             continue;
         if (seen[v->buf->id] == mark)

@@ -22,6 +22,7 @@ op_is_alias(const Node *n)
     case OP_PERMUTE:
     case OP_DETACH:
     case OP_PART:
+    case OP_TAKE:
         return true;
     default:
         return false;

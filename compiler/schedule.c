@@ -176,6 +176,8 @@ node_value(Tiles *t, Node *n)
     View v;
     if (n->n_in == 0)
         v = leaf_value(t, n);
+    else if (n->op == OP_TAKE)
+        v = taken_value(t, n);
     else if (n->op == OP_SLICE)
         v = view_slice(node_value(t, n->in[0]), (int)n->a.axis, n->a.start, n->a.count);
     else if (n->op == OP_PERMUTE)

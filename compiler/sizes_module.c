@@ -60,7 +60,8 @@ tiles_module(const Tiles *t, const struct Schema *s, const char *name)
     }
     for (int i = 0; i < t->stores.n; i++)
         stores[i] =
-            (pcvr_store_info){t->stores.v[i].param, t->stores.v[i].ids_per_sample};
+            (pcvr_store_info){t->stores.v[i].param, t->stores.v[i].ids_per_sample,
+                              t->stores.v[i].projection};
     for (int i = 0; i < s->n_domains; i++)
         domains[i] = (pcvr_domain_info){.name = s->domains[i].name,
                                         .features = s->domains[i].n_sides,
@@ -78,6 +79,9 @@ tiles_module(const Tiles *t, const struct Schema *s, const char *name)
         .n_stores = t->stores.n,
         .params = params,
         .stores = stores,
+        .step_flops = tiles_step_flops(t),
+        .n_projections = t->projections.n,
+        .projections = tiles_projections(t),
         .layout = {.user_ints = s->user_int.width,
                    .user_dense = s->user_dense.width,
                    .item_ints = s->item_int.width,

@@ -198,6 +198,13 @@ stmt_rows(Stmt *s, Key key, int *axis)
     case ST_ROWS_BAG:
         axis[0] = axis[1] = 0;
         return s->in[0].rank == 2 && s->in[0].dim[0] == all;
+    case ST_PROJECTED: // tables, ids, what they are added to
+        for (int i = 0; i < n_views(s); i++)
+            axis[i] = i == 0 || i > s->node->a.n_list ? 0 : WHOLE;
+        return s->out[0].rank == 2 && s->out[0].dim[0] == all;
+    case ST_ROWS_PROJECTED:
+        axis[0] = axis[1] = 0;
+        return s->in[0].rank == 2 && s->in[0].dim[0] == all;
     case ST_DROPOUT:
     case ST_CHANCE:
         for (int i = 0; i < n_views(s); i++)

@@ -69,6 +69,8 @@ typedef enum StmtKind {
     ST_BAG,
     ST_ROWS,      // row store: ACC_ROWS
     ST_ROWS_BAG,  // row store: ACC_BAG
+    ST_PROJECTED, // sums of projected rows: tables, then ids, then what they are added to
+    ST_ROWS_PROJECTED, // row store of a projected table
     ST_ARGSORT,
     ST_UNIQUE_LAST,
     ST_DROPOUT,
@@ -110,7 +112,8 @@ typedef struct Stmt {
     int64_t M, N, K;
     int batch;
     bool start;  // in[2] is a row of N floats that each chain starts from
-    int store;   // ST_ROWS, ST_ROWS_BAG: row store
+    int store;   // ST_ROWS, ST_ROWS_BAG, ST_ROWS_PROJECTED: row store
+    int projection; // ST_PROJECTED: of the first table; ST_ROWS_PROJECTED
     bool batched; // runs for all samples of a group at once
     int phase;    // of the region, from 0
     const Strip *strip; // shared by neighbours; NULL: works on all rows at once
@@ -136,16 +139,38 @@ typedef struct Pack {
     Buf *buf;
 } Pack;
 
+// `rows` rows of `size` floats: a step apart in the parameter, a pitch apart in the buffer.
 typedef struct Use {
     int param;
     int64_t first, size;
     Buf *buf;
+    int64_t rows, step, pitch, at; // at: first float in the buffer
 } Use;
 
 typedef struct Store {
     int param;
     int64_t ids_per_sample;
+    int projection; // from 1; 0: rows of the table itself
 } Store;
+
+// A table times its rows of a weight, made once a step; lower_project.c.
+typedef struct Projection {
+    int table, weight;
+    int64_t rows, depth; // of the table
+    int64_t first;       // row of the weight that meets the table's first column
+    int64_t pitch;       // rows of the weight
+    int64_t width;       // of the product
+    int64_t columns;     // weights; 1: one for all rows
+    bool tb;             // the weight is stored [width, pitch]
+    Buf *buf;
+} Projection;
+
+// Part of a parameter, made once a step; swapped: its two axes exchanged.
+typedef struct Taken {
+    const Node *node;
+    bool swapped;
+    Buf *buf;
+} Taken;
 
 typedef struct Tiles Tiles;
 struct Tiles {
@@ -157,6 +182,8 @@ struct Tiles {
     Array(Pack) packs;
     Array(Use) uses;
     Array(Store) stores;
+    Array(Projection) projections;
+    Array(Taken) taken;
     Array(const Const *) consts; // pools are written in this order
     Array(Buf *) const_bufs;
     View logits, embedding;      // in the forward timeline
@@ -262,6 +289,19 @@ void lower_acc(Tiles *t, Node *n);
 // lower.c
 void lower_node(Tiles *t, Node *n);
 void lower_product(Tiles *t, Node *m, View out, const View *bias, bool add);
+// One store a use: its rows come sample by sample, whatever the phases.
+int store_new(Tiles *t, int param, int64_t ids, int projection);
+// lower_project.c
+View taken_value(Tiles *t, Node *n);
+// A [N, K] part of a parameter seen with its axes exchanged, as a copy [K, N] made once a step; any other
+// view as it is.
+View taken_swapped(Tiles *t, View v);
+void lower_projected(Tiles *t, Node *n);
+void lower_acc_projected(Tiles *t, Node *n);
+void lower_take_uses(Tiles *t, const Node *n, Buf *b);
+struct pcvr_projection *tiles_projections(const Tiles *t);
+// Floating-point operations of projecting and its gradients, once a step.
+double tiles_step_flops(const Tiles *t);
 // lower_attend.c
 void lower_attend(Tiles *t, Node *n);
 

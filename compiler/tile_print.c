@@ -8,8 +8,8 @@ static const char *const space_names[] = {"raw",     "input", "const",   "param"
 static const char *const kind_names[] = {
     "loop",   "zero",        "product", "normalize",    "normalize_back", "softmax",
     "rope",   "rope_table",  "gather",  "scatter_add",  "embed",          "bag",
-    "rows",   "rows_bag",    "argsort", "unique_last",  "dropout",        "chance",
-    "attend", "attend_back",
+    "rows",   "rows_bag",    "projected", "rows_projected", "argsort",    "unique_last",
+    "dropout", "chance",     "attend",  "attend_back",
 };
 
 // "scratch#12+64[52, 64:192]": buffer, first element, extents with strides that are not contiguous.

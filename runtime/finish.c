@@ -3,8 +3,9 @@
 // Dense: for each element, the lanes' accumulators of a use are summed as a fixed binary
 // tree (lane l gets lane l + 1, then l + 2, l + 4, ...), and the uses of a parameter are
 // added in their order, from zero. Tables: rows of all lanes' stores, lane by lane and
-// store by store, are sorted by row and added in that order. Which thread does an element
-// changes nothing.
+// store by store, are sorted by row and added in that order; those of a projected table
+// then become the table's and the weight's (project.c). Which thread does an element changes
+// nothing.
 
 #include <string.h>
 
@@ -86,22 +87,30 @@ tree_sum(const pcvr_runner *r, int64_t first, int64_t width, int64_t at, int64_t
     return room;
 }
 
-// Elements [first, end) of a parameter's gradient gain what one use adds to them.
+// Elements [first, end) of a parameter's gradient gain what one row of a use adds to them.
 static void
-use_add(pcvr_runner *r, const pcvr_use *u, int64_t first, int64_t end)
+row_add(pcvr_runner *r, const pcvr_use *u, int64_t row, int64_t first, int64_t end)
 {
     float room[BLOCK * LEVELS];
     float *grad = r->grads[u->param];
-    int64_t from = first > u->first ? first : u->first;
-    int64_t to = end < u->first + u->size ? end : u->first + u->size;
+    int64_t start = u->first + row * u->step, offset = u->offset + row * u->pitch;
+    int64_t from = first > start ? first : start;
+    int64_t to = end < start + u->size ? end : start + u->size;
     int64_t width = 1;
     while (width < r->z.o.lanes)
         width *= 2;
     while (from < to) {
         int64_t n = to - from < BLOCK ? to - from : BLOCK;
-        gain(grad + from, tree_sum(r, 0, width, u->offset + from - u->first, n, room), n);
+        gain(grad + from, tree_sum(r, 0, width, offset + from - start, n, room), n);
         from += n;
     }
+}
+
+static void
+use_add(pcvr_runner *r, const pcvr_use *u, int64_t first, int64_t end)
+{
+    for (int64_t k = 0; k < u->rows || k == 0; k++)
+        row_add(r, u, k, first, end);
 }
 
 enum { STRETCH = 8192 }; // floats of a gradient that stay near while uses are added
@@ -155,8 +164,10 @@ finish_table(pcvr_runner *r, int p, const PcvrWorker *w)
                 n = pcvr_rows_list(&r->lanes[l].stores[k], padding, w->touched, n);
                 out->squares += r->lanes[l].stores[k].squares;
             }
-    out->n = pcvr_rows_merge(w->touched, w->room, n, out->width, (int64_t *)out->ids,
-                             (float *)out->values);
+    const pcvr_projection *j = pcvr_table_projection(m, p);
+    out->n = pcvr_rows_merge(w->touched, w->room, n, j ? j->width : out->width,
+                             (int64_t *)out->ids,
+                             j ? r->projected[p] : (float *)out->values);
 }
 
 static void
@@ -174,4 +185,5 @@ void
 pcvr_finish(pcvr_runner *r)
 {
     pcvr_pool_run(r->pool, finish_thread, r);
+    pcvr_project_back(r);
 }

@@ -21,10 +21,13 @@ lane_clear(const pcvr_runner *r, PcvrLane *lane)
     for (int u = 0; u < r->m->n_uses; u++) {
         const pcvr_use *use = &r->m->uses[u];
         size_t bytes = (size_t)use->size * sizeof(float);
-        if (!use->fresh || empty)
-            memset(lane->acc + use->offset, 0, bytes);
-        else if (r->z.o.poison)
-            memset(lane->acc + use->offset, 0xff, bytes);
+        for (int64_t k = 0; k < use->rows || k == 0; k++) {
+            float *row = lane->acc + use->offset + k * use->pitch;
+            if (!use->fresh || empty)
+                memset(row, 0, bytes);
+            else if (r->z.o.poison)
+                memset(row, 0xff, bytes);
+        }
     }
     for (int k = 0; k < r->m->n_stores; k++)
         pcvr_rows_clear(&lane->stores[k]);
@@ -102,6 +105,7 @@ walk_lane(pcvr_runner *r, const PcvrWalk *w, PcvrLane *lane, PcvrWorker *own)
         .seed = w->seed,
         .step = w->step,
         .training = w->training,
+        .norms = r->z.o.norms,
         .clock = r->z.o.clock ? own->seconds : NULL,
     };
     double from = pcvr_now();

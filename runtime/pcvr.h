@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PCVR_ABI 2u
+#define PCVR_ABI 3u
 
 enum {
     PCVR_OK = 0,
@@ -84,13 +84,17 @@ typedef struct pcvr_param {
     double init_value; // the constant, bound or standard deviation
 } pcvr_param;
 
-// One dense accumulator: a node of the backward pass that adds to a parameter.
+// One dense accumulator: a node of the backward pass that adds to a parameter. It is one
+// run of floats, or rows of them where it adds to a part of each row.
 typedef struct pcvr_use {
     int32_t param;
     int64_t first;  // first element of the parameter's gradient that it adds to
-    int64_t size;   // elements
+    int64_t size;   // elements of a row
     int64_t offset; // floats from the start of the lane's accumulators
     bool fresh;     // written, not added to, where the context says fresh: never cleared
+    int64_t rows;   // 0 and 1: one
+    int64_t step;   // elements from row to row of the gradient
+    int64_t pitch;  // floats from row to row of the accumulator
 } pcvr_use;
 // Uses of one module lie side by side, no float in two of them: the runtime adds the
 // lanes in place.
@@ -99,7 +103,35 @@ typedef struct pcvr_use {
 typedef struct pcvr_store_info {
     int32_t param;
     int64_t ids_per_sample; // most rows that one sample can touch, row 0 included
+    int32_t projection;     // from 1: it holds rows of that projection; 0: of the table
 } pcvr_store_info;
+
+// A projected table: P [rows, width], the table's rows times rows first .. first + depth of
+// a weight, made once a step. Row 0 of a padding table projects to zero. With several
+// columns the weight has as many parts, and row v of the table, from 1 on, meets part
+// (v - 1) / ((rows - 1) / columns). All of the table's gradient comes as rows of P's.
+typedef struct pcvr_projection {
+    int32_t table, weight; // parameters
+    int64_t rows, depth;   // of the table
+    int64_t first;
+    int64_t pitch;   // rows of the weight, or of a part
+    int64_t width;   // of the product
+    int64_t columns; // 1: the weight is one part
+    int64_t offset;  // floats from the start of the packed weights
+    int32_t transposed; // a part is stored [width, pitch]
+    int32_t padding;
+} pcvr_projection;
+
+// For project_back: rows of one column of a projection, ascending.
+typedef struct pcvr_back {
+    const float *table, *weight; // parameters
+    int64_t n;                   // rows touched
+    const int64_t *ids;          // [n]
+    const float *rows;           // [n, width] gradient of P
+    float *dtable;               // [n, depth] gradient of the table's rows, written
+    float *dweight;              // the weight's gradient, added to
+    int64_t column;
+} pcvr_back;
 
 // What gather_inputs reads of a batch: bits of pcvr_layout.reads and
 // pcvr_domain_info.reads. A tensor without its bit may be NULL or hold anything. Zero
@@ -185,6 +217,16 @@ typedef struct pcvr_module {
     void (*forward_keep)(const pcvr_ctx *); // inputs -> logits, kept
     void (*backward)(
         const pcvr_ctx *); // dlogits, inputs, kept -> accumulators, row stores
+
+    double step_flops; // of project and project_back, all calls of a step together
+    int32_t n_projections;
+    const pcvr_projection *projections;
+    // Once a step, after prepare: part `first` of `count` of params -> packed. NULL: nothing
+    // to do. Parts may run at the same time.
+    void (*project)(const pcvr_ctx *);
+    // Once a step and column, when dense gradients are complete: dtable[k] = rows[k] W',
+    // dweight += E[ids[k]]' rows[k] in ascending k. Columns may run at the same time.
+    void (*project_back)(const pcvr_projection *, const pcvr_back *);
 } pcvr_module;
 
 // ---- row stores -----------------------------------------------------------------------
@@ -241,6 +283,7 @@ struct pcvr_ctx {
     uint64_t seed;
     uint32_t step;
     bool training; // chance is drawn; else dropout is the identity
+    bool norms;    // squares of row stores are wanted even where they take products
     double *clock; // [n_regions] seconds are added, or NULL
 };
 
@@ -255,6 +298,7 @@ typedef struct pcvr_options {
     int64_t chunk; // samples; 0: the module's default; PCVR_CHUNK_BATCH: every forward,
                    // loss, every backward
     bool forward_only;
+    bool norms; // squares of row gradients (pcvr_sparse) are wanted of projected tables, too
     bool clock;  // the regions' clocks run from the start
     bool poison; // before every use fill inputs, kept and scratch with NaN (all bits
                  // set); the batch is copied with other values in padding and in tensors
@@ -287,7 +331,7 @@ typedef struct pcvr_sparse {
     const int64_t *ids;  // [n]
     const float *values; // [n, width]
     double squares; // of the entries before rows were merged: what a norm of gradients
-                    // counts
+                    // counts; NaN for a projected table without pcvr_options.norms
 } pcvr_sparse;
 
 typedef struct pcvr_runner pcvr_runner;

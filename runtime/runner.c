@@ -55,9 +55,11 @@ check_module(const pcvr_module *m, char *err, size_t err_size)
     for (int u = 0; u < m->n_uses; u++) {
         const pcvr_use *use = &m->uses[u];
         bool known = use->param >= 0 && use->param < m->n_params;
+        int64_t more = use->rows > 1 ? use->rows - 1 : 0;
         if (!known || use->first < 0 || use->size < 0 || use->offset < 0 ||
-            use->first + use->size > m->params[use->param].size ||
-            use->offset + use->size > m->acc_floats)
+            (more > 0 && (use->step < use->size || use->pitch < use->size)) ||
+            use->first + use->size + more * use->step > m->params[use->param].size ||
+            use->offset + use->size + more * use->pitch > m->acc_floats)
             return fail(err, err_size, PCVR_EFORMAT,
                         "module %s: accumulator %d lies outside its "
                         "parameter or the accumulators",
@@ -74,6 +76,9 @@ check_module(const pcvr_module *m, char *err, size_t err_size)
             return fail(err, err_size, PCVR_EFORMAT,
                         "module %s: row store %d has no table", m->name, k);
     }
+    const char *fault = pcvr_projections_fault(m);
+    if (fault != NULL)
+        return fail(err, err_size, PCVR_EFORMAT, "module %s: %s", m->name, fault);
     return PCVR_OK;
 }
 
@@ -96,7 +101,9 @@ params_new(pcvr_runner *r)
     r->params = calloc((size_t)m->n_params + 1, sizeof *r->params);
     r->grads = calloc((size_t)m->n_params + 1, sizeof *r->grads);
     r->rows = calloc((size_t)m->n_params + 1, sizeof *r->rows);
-    if (at == NULL || r->packed == NULL || !r->params || !r->grads || !r->rows)
+    r->projected = calloc((size_t)m->n_params + 1, sizeof *r->projected);
+    if (at == NULL || r->packed == NULL || !r->params || !r->grads || !r->rows ||
+        !r->projected)
         return false;
     for (int p = 0; p < m->n_params; p++) {
         r->params[p] = carve(&at, m->params[p].size * 4);
@@ -128,6 +135,9 @@ grads_new(pcvr_runner *r)
         n = n < m->params[p].shape[0] ? n : m->params[p].shape[0];
         r->rows[p].ids = carve(&rows, n * 8);
         r->rows[p].values = carve(&rows, n * r->rows[p].width * 4);
+        const pcvr_projection *j = pcvr_table_projection(m, p);
+        if (j != NULL)
+            r->projected[p] = carve(&rows, n * j->width * 4);
     }
     return true;
 }
@@ -154,7 +164,7 @@ lanes_new(pcvr_runner *r)
         for (int k = 0; k < m->n_stores; k++) {
             pcvr_rows *s = &lane->stores[k];
             s->capacity = pcvr_store_capacity(m, k, r->z.lane_max);
-            s->width = pcvr_table_width(&m->params[m->stores[k].param]);
+            s->width = pcvr_store_width(m, k);
             s->n_slots = pcvr_rows_slots(s->capacity);
             s->ids = carve(&at, s->capacity * 8);
             s->values = carve(&at, s->capacity * s->width * 4);
@@ -247,6 +257,7 @@ pcvr_runner_free(pcvr_runner *r)
     free(r->params);
     free(r->grads);
     free(r->rows);
+    free(r->projected);
     free(r->clocks);
     free(r->poisoned_domains);
     free(r->poison_ids);

@@ -1,5 +1,5 @@
 // runner.h - the insides of a runner, shared by runner.c, sizes.c, lane.c, step.c,
-// finish.c, poison.c.
+// finish.c, project.c, poison.c.
 
 #ifndef PCVR_RUNNER_H
 #define PCVR_RUNNER_H
@@ -45,6 +45,32 @@ static inline int64_t
 pcvr_table_width(const pcvr_param *p)
 {
     return p->shape[0] > 0 ? p->size / p->shape[0] : 0;
+}
+
+// The projection of a store, or NULL.
+static inline const pcvr_projection *
+pcvr_store_projection(const pcvr_module *m, int store)
+{
+    int k = m->stores[store].projection;
+    return k > 0 ? &m->projections[k - 1] : NULL;
+}
+
+// The projection of a table, or NULL.
+static inline const pcvr_projection *
+pcvr_table_projection(const pcvr_module *m, int param)
+{
+    for (int k = 0; k < m->n_projections; k++)
+        if (m->projections[k].table == param)
+            return &m->projections[k];
+    return NULL;
+}
+
+// Floats of a row of a store.
+static inline int64_t
+pcvr_store_width(const pcvr_module *m, int store)
+{
+    const pcvr_projection *p = pcvr_store_projection(m, store);
+    return p ? p->width : pcvr_table_width(&m->params[m->stores[store].param]);
 }
 
 // Most rows that one store of one lane can hold.
@@ -106,6 +132,7 @@ struct pcvr_runner {
     float **params;      // [n_params]
     float **grads;       // [n_params], NULL for tables
     pcvr_sparse *rows;   // [n_params]; ids and values are writable for the runner
+    float **projected;   // [n_params] merged rows of the table's projection, or NULL
     float *packed, *dlogits;
     double *clocks;      // [threads, n_regions]
     pcvr_batch poisoned; // the copy that poison reads instead
@@ -118,6 +145,11 @@ struct pcvr_runner {
 
 // lane.c: every lane, on all threads; the first lane's failure, or 0.
 int pcvr_walk(pcvr_runner *r, const PcvrWalk *w);
+// project.c: tables projected, on all threads; their gradients, after lanes are added.
+void pcvr_project(pcvr_runner *r);
+void pcvr_project_back(pcvr_runner *r);
+// NULL, or what is wrong with the projections of a module.
+const char *pcvr_projections_fault(const pcvr_module *m);
 // finish.c: lanes to parameter gradients, on all threads.
 void pcvr_finish(pcvr_runner *r);
 // poison.c: allocates the copy; false when memory is short.

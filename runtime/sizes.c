@@ -41,7 +41,7 @@ store_sizes(const pcvr_module *m, PcvrSizes *z)
 {
     for (int k = 0; k < m->n_stores; k++) {
         int64_t capacity = pcvr_store_capacity(m, k, z->lane_max);
-        int64_t width = pcvr_table_width(&m->params[m->stores[k].param]);
+        int64_t width = pcvr_store_width(m, k);
         z->store_bytes += pcvr_lines(capacity * 8) + pcvr_lines(capacity * width * 4) +
                           pcvr_lines(pcvr_rows_slots(capacity) * 4);
     }
@@ -53,6 +53,9 @@ store_sizes(const pcvr_module *m, PcvrSizes *z)
             continue;
         z->merged_bytes +=
             pcvr_lines(rows * 8) + pcvr_lines(rows * pcvr_table_width(&m->params[p]) * 4);
+        const pcvr_projection *j = pcvr_table_projection(m, p);
+        if (j != NULL)
+            z->merged_bytes += pcvr_lines(rows * j->width * 4);
         if (touched > z->sort_entries)
             z->sort_entries = touched;
     }

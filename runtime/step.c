@@ -9,10 +9,10 @@
 void
 pcvr_runner_prepare(pcvr_runner *r)
 {
-    if (r->m->prepare == NULL)
-        return;
     pcvr_ctx c = {.params = (const float *const *)r->params, .packed = r->packed};
-    r->m->prepare(&c);
+    if (r->m->prepare != NULL)
+        r->m->prepare(&c);
+    pcvr_project(r);
 }
 
 // Checks a batch and notes its bytes; what is to be read of it, or NULL.

@@ -21,6 +21,8 @@ const char bench_flags_help[] =
     "  --lanes N             parts a batch is cut into (8)\n"
     "  --threads N           all that affinity and quota allow\n"
     "  --vocab-cap N         a vocabulary v becomes max(2, min(v, N))\n"
+    "  --batch-hint N        samples of a batch, for what is compiled (data.batch_size);\n"
+    "                        tables with fewer rows than lookups are projected; 0: none\n"
     "  --dropout P|model     dropout_rate, or as configured (0: no chance at all)\n"
     "  --model.NAME VALUE    a field of the configuration\n"
     "  --json                print JSON\n";
@@ -69,6 +71,7 @@ bench_flags(BenchFlags *f, int argc, char **argv, bool plan, PcvrError *err)
                       .lanes = NOT_GIVEN,
                       .threads = NOT_GIVEN,
                       .vocab_cap = NOT_GIVEN,
+                      .batch_hint = NOT_GIVEN,
                       .iters = INT64_MIN};
     const Flag flags[] = {
         {"model", FLAG_TEXT, &f->model},
@@ -80,6 +83,7 @@ bench_flags(BenchFlags *f, int argc, char **argv, bool plan, PcvrError *err)
         {"lanes", FLAG_INT, &f->lanes},
         {"threads", FLAG_INT, &f->threads},
         {"vocab-cap", FLAG_INT, &f->vocab_cap},
+        {"batch-hint", FLAG_INT, &f->batch_hint},
         {"dropout", FLAG_TEXT, &f->dropout},
         {"against", FLAG_TEXT, &f->against},
         {"iters", FLAG_INT, &f->iters},
@@ -106,6 +110,9 @@ bench_flags(BenchFlags *f, int argc, char **argv, bool plan, PcvrError *err)
     if (f->vocab_cap != NOT_GIVEN && f->vocab_cap < 1)
         return pcvr_fail(err, "--vocab-cap is %lld, expected at least 1",
                          (long long)f->vocab_cap);
+    if (f->batch_hint < NOT_GIVEN)
+        return pcvr_fail(err, "--batch-hint is %lld, expected at least 0",
+                         (long long)f->batch_hint);
     if (strcmp(f->lengths, "full") != 0 && strcmp(f->lengths, "mixed") != 0)
         return pcvr_fail(err, "--lengths is '%s', expected full or mixed", f->lengths);
     return dropout_check(f->dropout, err) &&
@@ -159,6 +166,7 @@ bench_passes(const BenchFlags *f, const char *choice, ModelIn *m, Schema **schem
 {
     *schema = NULL;
     int status = experiment_model(m, f->model);
+    m->c.batch_hint = f->batch_hint;
     if (status == 0)
         status = configure(f, m);
     if (status == 0)
@@ -194,6 +202,7 @@ bench_flops_json(json_t *o, const pcvr_module *m, int64_t batch)
         needed += m->regions[k].flops * (double)batch;
         recomputed += m->regions[k].recomputed_flops * (double)batch;
     }
+    needed += m->step_flops;
     json_object_set_new(o, "flops_needed", json_real(needed));
     json_object_set_new(o, "flops_recomputed", json_real(recomputed));
 }

@@ -12,7 +12,7 @@
 typedef struct BenchFlags {
     const char *model, *schema, *checkpoint, *chunk_text, *lengths, *dropout, *against,
         *grads;
-    int64_t batch, lanes, threads, vocab_cap, iters;
+    int64_t batch, lanes, threads, vocab_cap, iters, batch_hint;
     int json;
     ModelFlags fields;
     pcvr_options o;       // lanes, threads, chunk

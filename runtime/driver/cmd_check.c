@@ -25,6 +25,7 @@ static const char help[] =
     "  --chunk N|batch     samples of a chunk; batch: all forward, then all backward\n"
     "  --lanes N           parts a batch is cut into (8)\n"
     "  --threads N         all that affinity and quota allow\n"
+    "  --batch-hint N      samples of a batch, for what is compiled (as configured)\n"
     "  --model.NAME VALUE  another configuration: nothing is compared\n"
     "  --seed N            seed of chance: nothing is compared\n"
     "  --logits            compare the logits only\n"
@@ -36,7 +37,7 @@ static const char help[] =
 
 typedef struct CheckFlags {
     const char *model, *dir, *target, *checkpoint, *chunk, *grads;
-    int64_t lanes, threads, seed, poison_from;
+    int64_t lanes, threads, seed, poison_from, batch_hint;
     int logits, poison, json;
     ModelFlags fields;
 } CheckFlags;
@@ -49,7 +50,8 @@ check_flags(CheckFlags *f, int argc, char **argv, CheckRun *r, PcvrError *err)
                       .lanes = NOT_GIVEN,
                       .threads = NOT_GIVEN,
                       .seed = NOT_GIVEN,
-                      .poison_from = NOT_GIVEN};
+                      .poison_from = NOT_GIVEN,
+                      .batch_hint = NOT_GIVEN};
     const Flag flags[] = {
         {"model", FLAG_TEXT, &f->model},
         {"case", FLAG_TEXT, &f->dir},
@@ -64,6 +66,7 @@ check_flags(CheckFlags *f, int argc, char **argv, CheckRun *r, PcvrError *err)
         {"grads", FLAG_TEXT, &f->grads},
         {"json", FLAG_PLAIN, &f->json},
         {"poison-from", FLAG_INT, &f->poison_from},
+        {"batch-hint", FLAG_INT, &f->batch_hint},
     };
     if (!model_flags_take(&f->fields, argc, argv, err) ||
         !flags_parse(f->fields.n_rest, f->fields.rest, flags,
@@ -71,6 +74,9 @@ check_flags(CheckFlags *f, int argc, char **argv, CheckRun *r, PcvrError *err)
         return false;
     if (f->model == NULL || f->dir == NULL)
         return pcvr_fail(err, "expected --model MODEL and --case DIR");
+    if (f->batch_hint < NOT_GIVEN)
+        return pcvr_fail(err, "--batch-hint is %lld, expected at least 0",
+                         (long long)f->batch_hint);
     if (f->seed < NOT_GIVEN)
         return pcvr_fail(err, "--seed is %lld, expected a number from 0",
                          (long long)f->seed);
@@ -98,6 +104,7 @@ static int
 check_model(const CheckFlags *f, ModelIn *m, const Case *c)
 {
     int status = experiment_model(m, f->model);
+    m->c.batch_hint = f->batch_hint;
     if (status == 0)
         status = model_set_json(m, json_object_get(c->json, "config"), c->dir);
     for (int k = 0; status == 0 && k < f->fields.n; k++) {

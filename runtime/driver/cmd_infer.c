@@ -25,7 +25,7 @@ static const char usage[] =
     "(MODEL_OUTPUT_PATH);\n"
     "                         default: the working directory\n"
     "  --schema-path PATH     schema.json; default: beside the weights\n"
-    "  --batch-size N --num-workers N --device cpu --threads N --chunk N --lanes N\n"
+    "  --batch-size N --num-workers N --device cpu --threads N --chunk N --lanes N --batch-hint N\n"
     "  --amp --no-amp --amp-dtype T --compile --no-compile    no effect on the CPU\n"
     "  --strict-ids           an id outside its vocabulary is an error\n"
     "  --json                 print a summary as one line of JSON\n";

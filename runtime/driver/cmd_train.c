@@ -27,6 +27,8 @@ static const char usage[] =
     "  --dry-run              print the memory plan and whether it fits\n"
     "  --chunk N|batch        samples of a chunk; batch: all forward, then all backward\n"
     "  --lanes N              parts a batch is cut into (8)\n"
+    "  --batch-hint N         samples of a batch, for what is compiled (data.batch_size);\n"
+    "                         tables with fewer rows than lookups are projected; 0: none\n"
     "  --threads N            all that affinity and quota allow\n"
     "  --strict-ids           an id outside its vocabulary is an error\n"
     "  --json                 print the summary as one line of JSON\n"
@@ -120,6 +122,7 @@ parse(Run *r, int argc, char **argv)
         {"order", FLAG_TEXT, &r->f.order},
         {"chunk", FLAG_TEXT, &r->f.chunk},
         {"threads", FLAG_INT, &r->f.threads},
+        {"batch-hint", FLAG_INT, &r->f.batch_hint},
         {"lanes", FLAG_INT, &r->f.lanes},
         {"json", FLAG_SWITCH, &r->f.json},
         {"no-clip", FLAG_PLAIN, &r->f.no_clip},
@@ -130,6 +133,7 @@ parse(Run *r, int argc, char **argv)
     const char *path = run_path(flags_peek(argc, argv, "experiment"), "TAAC_EXPERIMENT");
     if (!path)
         return run_fail(r, 2, "no model: give --experiment PATH");
+    r->f.batch_hint = -1;
     int status = experiment_open(&r->experiment, path, &r->settings);
     if (status)
         return status;
@@ -150,6 +154,7 @@ train(Run *r, int argc, char **argv)
         status = paths(r);
     if (!status)
         status = run_schema(r);
+    r->experiment.batch_hint = r->f.batch_hint;
     if (!status)
         status = experiment_build(&r->experiment, &r->settings, r->schema,
                                   r->f.checkpoint, &r->module);

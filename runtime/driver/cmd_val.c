@@ -26,7 +26,7 @@ static const char usage[] =
     "  --schema-path PATH       schema.json; default: beside the weights\n"
     "  --output PATH            default RUN_DIR/evaluation.json\n"
     "  --predictions-path PATH  default RUN_DIR/validation_predictions.jsonl\n"
-    "  --batch-size N --num-workers N --device cpu --threads N --chunk N --lanes N\n"
+    "  --batch-size N --num-workers N --device cpu --threads N --chunk N --lanes N --batch-hint N\n"
     "  --amp --no-amp --amp-dtype T --compile --no-compile    no effect on the CPU\n"
     "  --strict-ids             an id outside its vocabulary is an error\n"
     "  --json                   print the evaluation as one line of JSON\n";

@@ -84,6 +84,13 @@ experiment_build(Experiment *e, const Settings *settings, const Schema *schema,
     json_t *fields = settings_model_json(settings);
     int status = model_set_json(m, fields, "settings");
     json_decref(fields);
+    if (!status && e->batch_hint < -1) {
+        fprintf(stderr, "pcvr: --batch-hint is %lld, expected at least 0\n",
+                (long long)e->batch_hint);
+        status = 2;
+    }
+    m->c.batch_hint =
+        e->batch_hint >= 0 ? e->batch_hint : settings_int(settings, "data.batch_size");
     if (!status)
         status = model_elaborate(m, schema);
     if (!status)

@@ -15,6 +15,7 @@ typedef struct Experiment {
     char *path; // of the .pcvr file
     char *name; // "onetrans"
     ExperimentState *state;
+    int64_t batch_hint; // samples of a batch, for what is compiled; negative: data.batch_size
 } Experiment;
 
 // Reads a model file; "experiments/onetrans" and "onetrans" find models/onetrans.pcvr

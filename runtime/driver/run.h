@@ -18,6 +18,7 @@ typedef struct RunFlags {
         *chunk;
     const char *output, *predictions, *device, *amp_dtype; // val
     int64_t threads, lanes, batch_size, workers;
+    int64_t batch_hint; // negative: data.batch_size
     int json, no_clip, dry_run, strict_ids, amp, compile, help;
 } RunFlags;
 

@@ -16,8 +16,9 @@ int
 saved_flags(Run *r, int argc, char **argv, const Flag *own, int n)
 {
     PcvrError err = {{0}};
-    enum { OWN = 4 };
-    Flag flags[OWN + 15] = {
+    enum { OWN = 4, SHARED = 16 };
+    r->f.batch_hint = -1;
+    Flag flags[OWN + SHARED] = {
         {"experiment", FLAG_TEXT, &r->f.experiment},
         {"dataset-path", FLAG_TEXT, &r->f.dataset},
         {"schema-path", FLAG_TEXT, &r->f.schema},
@@ -26,6 +27,7 @@ saved_flags(Run *r, int argc, char **argv, const Flag *own, int n)
         {"amp-dtype", FLAG_TEXT, &r->f.amp_dtype},
         {"chunk", FLAG_TEXT, &r->f.chunk},
         {"threads", FLAG_INT, &r->f.threads},
+        {"batch-hint", FLAG_INT, &r->f.batch_hint},
         {"lanes", FLAG_INT, &r->f.lanes},
         {"batch-size", FLAG_INT, &r->f.batch_size},
         {"num-workers", FLAG_INT, &r->f.workers},
@@ -35,8 +37,8 @@ saved_flags(Run *r, int argc, char **argv, const Flag *own, int n)
         {"strict-ids", FLAG_PLAIN, &r->f.strict_ids},
     };
     for (int i = 0; i < n && i < OWN; i++)
-        flags[15 + i] = own[i];
-    if (!flags_parse(argc, argv, flags, 15 + n, NULL, &err))
+        flags[SHARED + i] = own[i];
+    if (!flags_parse(argc, argv, flags, SHARED + n, NULL, &err))
         return run_fail(r, 2, err.text);
     if (r->f.device && strcmp(r->f.device, "cpu"))
         return run_fail(r, 2, "--device: this program has cpu");
@@ -87,6 +89,7 @@ saved_open(Run *r, int (*paths)(Run *r, char **weights), bool inference, char **
         status = saved_settings(r, *weights);
     if (!status)
         status = run_schema(r);
+    r->experiment.batch_hint = r->f.batch_hint;
     if (!status)
         status =
             experiment_build(&r->experiment, &r->settings, r->schema, "none", &r->module);

@@ -67,7 +67,9 @@ trainer_new(Trainer *t, const pcvr_module *m, int64_t max_batch, const pcvr_opti
     char text[512] = "";
     *t = (Trainer){
         .m = m, .o = *options, .max_batch = max_batch, .adamw = pcvr_adamw_defaults()};
-    if (pcvr_runner_new(m, max_batch, run, &t->runner, text, sizeof text) != PCVR_OK)
+    pcvr_options with_norms = run ? *run : (pcvr_options){0};
+    with_norms.norms = true;
+    if (pcvr_runner_new(m, max_batch, &with_norms, &t->runner, text, sizeof text) != PCVR_OK)
         return pcvr_fail(err, "%s", text);
     if (!state_allocate(t)) {
         pcvr_fail(err, "out of memory for %lld bytes of optimiser state",

@@ -6,6 +6,7 @@
 
 #include "../pcvr.h"
 #include "pcvr_embed.h"
+#include "pcvr_project.h"
 #include "pcvr_random.h"
 #include "pcvr_rows.h"
 

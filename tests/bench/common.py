@@ -86,7 +86,7 @@ def models_of(names):
 def pcvr_bench(a, model, checkpoint, chunk=None, against=None, iters=None):
     """One run of pcvr bench --json, with the share of others as "disturbed"."""
     command = [f"{a.build}/pcvr", "bench", "--model", f"models/{model}.pcvr", "--schema", a.schema]
-    command += ["--vocab-cap", str(a.vocab_cap), "--batch", str(a.batch), "--threads", str(a.threads)]
+    command += ["--vocab-cap", str(a.vocab_cap), "--batch", str(a.batch), "--batch-hint", str(a.batch), "--threads", str(a.threads)]
     command += ["--lengths", "full", "--dropout", "0", "--checkpoint", checkpoint, "--json"]
     command += ["--iters", str(iters or a.iters), *a.flags]
     if chunk:

@@ -2,6 +2,7 @@
 //
 // configuration: {"d":8,"heads":2,"gradient_checkpointing":false}
 // checkpoint: blocks
+// batch hint: 256
 //
 // A sample's inputs, kept values and temporaries are records of floats, 64-bit integers and
 // bytes at fixed places: in, ini, inb the inputs; k, ki, kb kept; g, gi, gb temporaries of
@@ -493,20 +494,20 @@ static const pcvr_param params[] = {
 };
 
 static const pcvr_use uses[] = {
-    {1, 0, 8, 0, 0},
-    {6, 0, 8, 16, 0},
-    {5, 0, 64, 32, 0},
-    {4, 16, 8, 96, 0},
-    {3, 128, 64, 112, 0},
-    {4, 8, 8, 176, 0},
-    {3, 64, 64, 192, 0},
-    {4, 0, 8, 256, 0},
-    {3, 0, 64, 272, 0},
-    {2, 0, 8, 336, 0},
+    {1, 0, 8, 0, 0, 1, 0, 0},
+    {6, 0, 8, 16, 0, 1, 0, 0},
+    {5, 0, 64, 32, 0, 1, 0, 0},
+    {4, 16, 8, 96, 0, 1, 0, 0},
+    {3, 128, 64, 112, 0, 1, 0, 0},
+    {4, 8, 8, 176, 0, 1, 0, 0},
+    {3, 64, 64, 192, 0, 1, 0, 0},
+    {4, 0, 8, 256, 0, 1, 0, 0},
+    {3, 0, 64, 272, 0, 1, 0, 0},
+    {2, 0, 8, 336, 0, 1, 0, 0},
 };
 
 static const pcvr_store_info stores[] = {
-    {0, 16},
+    {0, 16, 0},
 };
 
 static const pcvr_region regions[] = {
@@ -543,7 +544,7 @@ const pcvr_module MODULE = {
     .checkpoint = "blocks",
     .config = "{\"d\":8,\"heads\":2,\"gradient_checkpointing\":false}",
     .compiler = "0.1.0",
-    .hash = 0x37e59ac208cc8c58u,
+    .hash = 0x44c55f9dbb6126feu,
     .actions = ACTIONS,
     .embedding = EMBEDDING,
     .n_params = 7,
