@@ -2,14 +2,13 @@
 //
 // The predicate is evaluated for every pair at compile time, with captured tensors unknown. What it allows
 // at most gives each query a range of keys; where that says everything there is no mask at all, else the
-// predicate is written as C and fills a mask of bytes from the sample's data.
+// predicate is written as C and fills a mask from the sample's data: rows of bits on vectors of queries
+// (emit_mask.c), or bytes where it is too odd for that or the queries are few.
 
 #include "emit.h"
+#include "emit_mask.h"
 
 #include <string.h>
-
-static const char *
-mask_expr(Emit *e, const Stmt *s, const Mask *m, int *lists);
 
 static const char *
 mask_pair(Emit *e, const Stmt *s, const Mask *m, int *lists, const char *fmt)
@@ -29,18 +28,22 @@ mask_pair(Emit *e, const Stmt *s, const Mask *m, int *lists, const char *fmt)
     return t.v;
 }
 
-// An element of a captured tensor, its holes filled; the piece's own text is put aside meanwhile.
-static const char *
-captured(Emit *e, const Stmt *s, const Mask *m, int *lists)
+const View *
+captured_view(const Stmt *s, const Mask *m)
 {
-    int64_t k = m->value + (s->kind == ST_ATTEND_BACK && m->value >= 3);
-    const char *index[MAX_RANK] = {NULL};
-    if (m->n_kids > 0)
-        index[0] = arena_printf(&e->mem->scratch, "(%s)", mask_expr(e, s, m->kid[0], lists));
+    return &s->in[m->value + (s->kind == ST_ATTEND_BACK && m->value >= 3)];
+}
+
+// An element of a captured tensor or where it lies, its holes filled; the piece's own text is put
+// aside meanwhile.
+const char *
+captured_at(Emit *e, const View *v, const char *at, bool element)
+{
+    const char *index[MAX_RANK] = {at};
     Text kept = e->text, full = {0};
     int args = e->args.n;
     e->text = (Text){0};
-    put_at(e, &s->in[k], index, true);
+    put_at(e, v, index, element);
     for (int c = 0, hole = args; c < e->text.n; c++) {
         if (e->text.v[c] == HOLE)
             text_add(&e->mem->scratch, &full, "%lld", (long long)e->args.v[hole++]);
@@ -53,6 +56,15 @@ captured(Emit *e, const Stmt *s, const Mask *m, int *lists)
 }
 
 static const char *
+captured(Emit *e, const Stmt *s, const Mask *m, int *lists)
+{
+    const char *at = NULL;
+    if (m->n_kids > 0)
+        at = arena_printf(&e->mem->scratch, "(%s)", mask_expr(e, s, m->kid[0], lists));
+    return captured_at(e, captured_view(s, m), at, true);
+}
+
+const char *
 mask_expr(Emit *e, const Stmt *s, const Mask *m, int *lists)
 {
     Arena *a = &e->mem->scratch;
@@ -111,12 +123,14 @@ typedef struct Range {
     int32_t *lo, *hi; // [queries]
     bool all;         // everything is allowed
     bool exact;       // the ranges say it all
+    bool bits;        // the mask is rows of bits
 } Range;
 
 static Range
 find_ranges(Arena *a, const Node *n, int64_t queries, int64_t keys)
 {
-    Range r = {arena_array(a, int32_t, queries + 1), arena_array(a, int32_t, queries + 1), true, true};
+    Range r = {arena_array(a, int32_t, queries + 1), arena_array(a, int32_t, queries + 1), true, true,
+               false};
     for (int64_t i = 0; i < queries; i++) {
         int64_t lo = keys, hi = 0, sure = 0;
         for (int64_t j = 0; j < keys; j++) {
@@ -147,12 +161,10 @@ put_numbers(Emit *e, const char *name, const int32_t *v, int64_t n)
 }
 
 static void
-put_mask(Emit *e, const Stmt *s, int64_t queries, int64_t keys)
+put_mask_bytes(Emit *e, const Stmt *s, int64_t queries, int64_t keys)
 {
     const Node *n = s->node;
-    int lists = 0, numbered = 0;
-    put_lists(e, n->a.mask, &lists);
-    put(e, "    uint8_t *const mask = %p;\n", &s->in[s->n_in - 1]);
+    int numbered = 0;
     put(e, "    for (int j0 = 0; j0 < %D; j0++) {\n", keys);
     put(e, "        for (int i0 = 0; i0 < %D; i0++) {\n", queries);
     put(e, "            const int64_t i = i0 + %D, j = j0 + %D;\n", n->a.q_first, n->a.k_first);
@@ -191,7 +203,9 @@ put_call(Emit *e, const Stmt *s, const Range *r)
     put(e, ", .ldv = %D,\n", v->stride[rank - 2]);
     if (!r->all)
         put(e, "        .lo = lo, .hi = hi,\n");
-    if (!r->all && !r->exact)
+    if (!r->all && !r->exact && r->bits)
+        put(e, "        .rows = mask,\n");
+    else if (!r->all && !r->exact)
         put(e, "        .mask = mask, .ldm = %D,\n", queries);
     if (n->a.p > 0.0)
         put(e, "        .drop = x->training ? &drop : NULL,\n");
@@ -226,8 +240,14 @@ emit_attend(Emit *e, const Stmt *s)
         put_numbers(e, "lo", r.lo, queries);
         put_numbers(e, "hi", r.hi, queries);
     }
-    if (!r.all && !r.exact)
-        put_mask(e, s, queries, keys);
+    if (!r.all && !r.exact) {
+        int lists = 0;
+        put_lists(e, n->a.mask, &lists);
+        put(e, "    uint8_t *const mask = %p;\n", &s->in[s->n_in - 1]);
+        r.bits = emit_mask_rows(e, s, queries, keys);
+        if (!r.bits)
+            put_mask_bytes(e, s, queries, keys);
+    }
     if (n->a.p > 0.0)
         put(e, "    const k_drop drop = k_site(x, s, %d, %D, %f);\n", n->a.site,
             (int64_t)(65536.0 * n->a.p + 0.5),

@@ -13,6 +13,8 @@ typedef struct k_attend {
     ptrdiff_t ldq, ldk, ldv; // distances between rows
     const uint8_t *mask; // [S, T], key-major: mask[j * ldm + i] is 1 where query i sees
     ptrdiff_t ldm;       //     key j, else 0; NULL: everything
+    const uint8_t *rows; // or, with T >= 32, bits: [S] rows of K_MASK_ROW(T) bytes, bit i as
+                         //     mask[j * ldm + i] above; 8 bytes more may be read
     const int32_t *lo, *hi; // [T] query i sees at most keys lo[i] <= j < hi[i]; NULL: all
     const k_drop *drop;     // NULL: no dropout of probabilities
     int T0, S0; // with dropout: the tensor as the model writes it is [H, T0, S0]
@@ -22,6 +24,29 @@ typedef struct k_attend {
     const int32_t *k_index;
     float *scratch; // K_ATTEND_SCRATCH or K_ATTEND_BACK_SCRATCH floats
 } k_attend;
+
+// Bytes of a key's row of mask bits, and the bits of PCVR_VL queries from i on put there.
+#define K_MASK_ROW(T) (((T) + 31) / 32 * 4)
+
+static inline void
+k_mask_put(uint8_t *row, ptrdiff_t i, v_mask m)
+{
+    const uint32_t bits = vm_to_bits(m);
+#if PCVR_VL == 16
+    const uint16_t two = (uint16_t)bits;
+    memcpy(row + (i >> 3), &two, sizeof two);
+#elif PCVR_VL == 8
+    row[i >> 3] = (uint8_t)bits;
+#else
+    row[i >> 3] = (uint8_t)((i & 7 ? row[i >> 3] : 0u) | (bits & 1u) << (i & 7));
+#endif
+}
+
+static inline v_mask
+vm_not(v_mask m)
+{
+    return vm_andnot(vm_first(PCVR_VL), m);
+}
 
 // The softmax is taken with powers of 2, so queries are scaled by log2 e too.
 #define K_LOG2_E 1.44269504f
@@ -77,6 +102,15 @@ k_attend_mask_bits(const uint8_t *m, int n)
     return bits;
 }
 
+// The bits of the queries from q0 on in key j's row.
+static inline uint32_t
+k_attend_row_bits(const k_attend *a, int q0, int j)
+{
+    uint64_t word;
+    memcpy(&word, a->rows + (ptrdiff_t)j * K_MASK_ROW(a->T) + (q0 >> 3), sizeof word);
+    return (uint32_t)(word >> (q0 & 7));
+}
+
 // The queries of the block that have key j in their range.
 static inline uint32_t
 k_attend_range_bits(const k_attend *a, const k_attend_block *b, int j)
@@ -115,6 +149,8 @@ k_attend_see(const k_attend *a, k_attend_block *b, int q0, int n)
         uint32_t bits = b->all;
         if (a->mask)
             bits = k_attend_mask_bits(a->mask + j * a->ldm + q0, n);
+        else if (a->rows)
+            bits = k_attend_row_bits(a, q0, j) & b->all;
         if (j < inner0 || j >= inner1)
             bits &= k_attend_range_bits(a, b, j);
         b->seen[j] = bits;

@@ -433,6 +433,43 @@ test_finite_differences(void **state)
     free_problem(&p);
 }
 
+// A mask of bits says what the same mask of bytes says, wherever a block of queries begins.
+static void
+test_mask_rows(void **state)
+{
+    (void)state;
+    for (int T = 32; T <= 140; T += T < 40 ? 1 : 25)
+        for (int kind = 0; kind < 2; kind++) {
+            const int S = 2 * T - 31, H = 2, W = 5, D = H * W;
+            Problem p;
+            make_problem(&p, T, S, H, W, MASK | (kind ? RANGE : 0));
+            k_attend a = p.a;
+            const size_t size = (size_t)S * K_MASK_ROW(T) + 8;
+            assert_true(size <= (size_t)S * (size_t)T);
+            uint8_t *rows = malloc(size);
+            assert_non_null(rows);
+            memset(rows, 0xff, size);
+            for (int j = 0; j < S; j++)
+                K_EACH(i, lanes, T, {
+                    const v_mask m = vm_bytes(a.mask + j * a.ldm + i, lanes);
+                    k_mask_put(rows + (ptrdiff_t)j * K_MASK_ROW(T), i, m);
+                });
+            const int n = (2 * T + 2 * S) * D;
+            float *want = kt_floats(n), *got = kt_floats(n);
+            a.scratch = kt_floats(K_ATTEND_BACK_SCRATCH(S, S, W));
+            for (int bits = 0; bits < 2; bits++) {
+                float *y = bits ? got : want, *dq = y + T * D, *dk = dq + T * D, *dv = dk + S * D;
+                a.rows = bits ? rows : NULL;
+                a.mask = bits ? NULL : p.mask;
+                k_attention(&a, y, D);
+                k_attention_back(&a, p.dout, p.ldo, dq, D, dk, D, dv, D);
+            }
+            assert_memory_equal(want, got, (size_t)n * sizeof *got);
+            free(want), free(got), free(rows), free(a.scratch);
+            free_problem(&p);
+        }
+}
+
 int
 KERNEL_GROUP(attend)(void)
 {
@@ -444,6 +481,7 @@ KERNEL_GROUP(attend)(void)
         cmocka_unit_test(test_no_keys),
         cmocka_unit_test(test_query_beside_others),
         cmocka_unit_test(test_finite_differences),
+        cmocka_unit_test(test_mask_rows),
     };
     return cmocka_run_group_tests_name("attend " PCVR_ISA_NAME, tests, NULL, NULL);
 }
