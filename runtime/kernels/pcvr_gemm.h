@@ -100,7 +100,7 @@ k_gemm_strided(int M, int N, int K, const float *A, ptrdiff_t ars, ptrdiff_t acs
 
 // With few steps of k and a C that is far away the product is bound by C's way from memory and
 // back: a few rows at a time, in the order in which they lie.
-enum { K_GEMM_SHALLOW = 16, K_GEMM_SHALLOW_ROWS = 6, K_GEMM_FAR = 1 << 14 };
+enum { K_GEMM_SHALLOW = 16, K_GEMM_SHALLOW_ROWS = 6, K_GEMM_FAR = 1 << 17 };
 
 K_FN void
 k_gemm_shallow(int M, int N, int K, const float *A, ptrdiff_t ars, ptrdiff_t acs,
