@@ -255,6 +255,9 @@ compile(Jit *j, const char *text, const char *so)
     } else {
         char line[700];
         first_error(log, line, sizeof line);
+        if (line[0] == '\0')
+            snprintf(line, sizeof line, "%s",
+                     status < 0 ? "it was killed" : "it gave no reason");
         rc = fail(j, PCVR_EIO,
                   "%s could not compile the module: %s; is there room in %s, and does "
                   "the compiler know the instruction set %s (PCVR_ISA chooses another)",
