@@ -186,9 +186,25 @@ is_view(const Keeper *k, const Node *n)
 
 enum { LIGHT_DEPTH = 8 }; // operations done again to get a value from what is at hand
 
+// An addition to a product may be one statement with it, whose sums begin with the bias.
+static bool
+adds_to_product(const Node *n)
+{
+    for (int j = 0; n->op == OP_ADD && j < n->n_in; j++) {
+        const Node *x = n->in[j];
+        while (x->op == OP_RESHAPE)
+            x = x->in[0];
+        if (x->op == OP_MATMUL || x->op == OP_PROJECTED)
+            return true;
+    }
+    return false;
+}
+
 static bool
 is_light(const Node *n)
 {
+    if (adds_to_product(n))
+        return false;
     return (op_info[n->op].flags & OPF_POINTWISE) != 0 || n->op == OP_NORMALIZE;
 }
 
@@ -248,6 +264,23 @@ recomputes(const Keeper *k, const Node *n, Call *group, const bool *need)
     return (chosen != NULL && chosen == group) || done_again(k, n, need);
 }
 
+// What backward nodes read of the clones. What takes a few operations is made a second time from the others:
+// the recomputation behind it and the backward pass each have it for a short while, not from one to the other.
+static Node **
+late_clones(Keeper *k, const bool *copy, Node *const *to, Call *group)
+{
+    Graph *g = k->g;
+    Node **late = arena_array(&g->mem->scratch, Node *, k->n_forward);
+    for (int i = 0; i < k->n_forward; i++) {
+        late[i] = to[i];
+        if (!copy[i] || !is_light(g->nodes[i]))
+            continue;
+        late[i] = clone(k, g->nodes[i], late, group);
+        array_push(&g->mem->scratch, &k->out, late[i]);
+    }
+    return late;
+}
+
 // Clones what the group's backward nodes need, appends the clones and lets the nodes read them.
 static void
 keep_for_group(Keeper *k, Node **backward, int n_backward, Call *group)
@@ -280,11 +313,12 @@ keep_for_group(Keeper *k, Node **backward, int n_backward, Call *group)
         to[i] = clone(k, g->nodes[i], to, group);
         array_push(a, &k->out, to[i]);
     }
+    Node **late = late_clones(k, copy, to, group);
     for (int i = 0; i < n_backward; i++)
         for (int j = 0; j < backward[i]->n_in; j++) {
             Node *x = backward[i]->in[j];
-            if (x->part == PART_FORWARD && to[x->id] != NULL)
-                backward[i]->in[j] = to[x->id];
+            if (x->part == PART_FORWARD && late[x->id] != NULL)
+                backward[i]->in[j] = late[x->id];
         }
 }
 

@@ -18,7 +18,9 @@
 enum {
     ROWS_LEAST = 96,           // fewer are not worth a loop
     STEP_LEAST = 24,
-    STRIP_BYTES = 256 << 10,   // of what lives inside of a strip
+    STRIP_BYTES = 256 << 10,   // of what lives inside of a strip,
+    STRIP_BYTES_MANY = 768 << 10, // and where the weights would not stay beside it:
+    WEIGHTS_MANY = 512 << 10,  // fewer strips read them less often
     STRIP_WEIGHTS = 3 << 20,   // weights and accumulators that all strips pass
 };
 
@@ -377,30 +379,43 @@ clear_strip(Strips *f)
     f->weights = 0;
 }
 
-// Bytes a row of what lives inside of the strip.
+// Bytes a row of what lives inside of the strip, where most is alive.
 static int64_t
 local_bytes(const Strips *f)
 {
-    int64_t bytes = 0;
-    bool *seen = arena_array(f->p->a, bool, f->p->t->bufs.n);
-    for (int k = 0; k < f->members.n; k++) {
+    Arena *a = f->p->a;
+    int n = f->members.n;
+    int *first = arena_array(a, int, f->p->t->bufs.n), *last = arena_array(a, int, f->p->t->bufs.n);
+    int64_t *change = arena_array(a, int64_t, n + 2), most = 0, now = 0;
+    for (int k = 0; k < n; k++) {
         Stmt *s = f->p->stmt[f->members.v[k]];
         for (int i = 0; i < n_views(s); i++) {
             const Buf *b = view_of(s, i)->buf;
-            if (!b || seen[b->id] || !is_local(f, b))
+            if (!b || !is_local(f, b))
                 continue;
-            seen[b->id] = true;
-            bytes += f->layout[b->id].row * 4;
+            if (!first[b->id])
+                first[b->id] = k + 1;
+            last[b->id] = k + 1;
         }
     }
-    return bytes;
+    for (int i = 0; i < f->p->t->bufs.n; i++) {
+        change[first[i]] += first[i] ? f->layout[i].row * 4 : 0;
+        change[last[i] ? last[i] + 1 : 0] -= last[i] ? f->layout[i].row * 4 : 0;
+    }
+    for (int k = 1; k <= n; k++) {
+        now += change[k];
+        most = now > most ? now : most;
+    }
+    return most;
 }
 
 // Rows of a strip: the largest divisor for which what lives inside stays in the cache; 0: none.
 static int64_t
-choose_step(const Graph *g, Key key, int64_t row_bytes)
+choose_step(const Graph *g, Key key, int64_t row_bytes, int64_t weights)
 {
-    int64_t bytes = g->strip_bytes ? g->strip_bytes : STRIP_BYTES;
+    int64_t bytes = weights > WEIGHTS_MANY ? STRIP_BYTES_MANY : STRIP_BYTES;
+    if (g->strip_bytes)
+        bytes = g->strip_bytes;
     int64_t least = g->strip_bytes ? 2 : STEP_LEAST;
     int64_t most = row_bytes ? bytes / row_bytes : 0;
     if (most >= key.rows)
@@ -422,10 +437,13 @@ try_strip(Strips *f, int first, Key key)
     memset(f->refused, 0, (size_t)p->n * sizeof *f->refused);
     if (!join(f, first, key))
         return NULL;
-    for (int i = first + 1; i < p->n; i++)
-        if (!f->member[i])
-            join_chain(f, i, first, key, false);
-    int64_t step = f->members.n > 1 ? choose_step(p->t->g, key, local_bytes(f)) : 0;
+    bool passed = false; // something that stays behind: recomputed values wait there until they are needed
+    for (int i = first + 1; i < p->n; i++) {
+        bool waits = passed && p->stmt[i]->node && p->stmt[i]->node->part == PART_RECOMPUTE;
+        if (!f->member[i] && !p->done[i])
+            passed |= waits || !join_chain(f, i, first, key, false);
+    }
+    int64_t step = f->members.n > 1 ? choose_step(p->t->g, key, local_bytes(f), f->weights) : 0;
     if (step == 0)
         return NULL;
     Strip *strip = arena_new(&p->t->mem->perm, Strip);
