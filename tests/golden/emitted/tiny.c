@@ -268,23 +268,23 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         v_store_n(a + 16 + c, n, r);
     });
     // tiny.pcvr:8  matmul  f32[16, 8]
-    k_gemm_nn(16, 8, 8, t + 1056, 8, p[5], 8, NULL, 0, t + 2336, 8);
+    k_gemm_nn(16, 8, 8, t + 1056, 8, p[5], 8, NULL, 0, t + 2080, 8);
     // tiny.pcvr:27  x = embed  f32[16, 8]
     k_embed(16, 8, 21, p[0], ini, 1, t + 1568, 8);
     // tiny.pcvr:16  normalize  f32[16, 8]
-    k_normalize(16, 8, 0, 1e-06f, t + 1568, 8, t + 1696, 8);
+    k_normalize(16, 8, 0, 1e-06f, t + 1568, 8, t, 8);
     // tiny.pcvr:16  mul  f32[16, 8]
     for (int i0 = 0; i0 < 16; i0++) {
         K_EACH(c, n, 8, {
-            v_store_n(t + 1824 + 8 * i0 + c, n,
-                    v_mul(v_load_n(t + 1696 + 8 * i0 + c, n), v_load_n(p[2] + c, n)));
+            v_store_n(t + 128 + 8 * i0 + c, n,
+                    v_mul(v_load_n(t + 8 * i0 + c, n), v_load_n(p[2] + c, n)));
         });
     }
     {
         for (int m = 0; m < 3; m++) {
             // tiny.pcvr:8  matmul  f32[16, 8]
-            k_gemm_nn(16, 8, 8, t + 1824, 8, w + 64 * m, 8, p[4] + 8 * m, 0,
-                    t + 1952 + 128 * m, 8);
+            k_gemm_nn(16, 8, 8, t + 128, 8, w + 64 * m, 8, p[4] + 8 * m, 0,
+                    t + 1696 + 128 * m, 8);
         }
     }
     // tiny.pcvr:17  attend  f32[16, 8]
@@ -303,9 +303,9 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         {
         const k_attend attend = {
             .T = 16, .S = 16, .H = 2, .W = 4,
-            .q = t + 1952, .ldq = 8,
-            .k = t + 2080, .ldk = 8,
-            .v = t + 2208, .ldv = 8,
+            .q = t + 1696, .ldq = 8,
+            .k = t + 1824, .ldk = 8,
+            .v = t + 1952, .ldv = 8,
             .lo = lo, .hi = hi,
             .mask = mask, .ldm = 16,
             .T0 = 16, .S0 = 16, .q_first = (int)(0), .k_first = 0,
@@ -321,7 +321,7 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         static const int32_t lo[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
         static const int32_t hi[] =
                 {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-        uint8_t *const mask = tb + 11392;
+        uint8_t *const mask = tb + 10368;
         for (int j0 = 0; j0 < 16; j0++) {
             for (int i0 = 0; i0 < 16; i0++) {
                 const int64_t i = i0 + 0, j = j0 + 0;
@@ -332,46 +332,67 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         {
         const k_attend attend = {
             .T = 16, .S = 16, .H = 2, .W = 4,
-            .q = t + 1952, .ldq = 8,
-            .k = t + 2080, .ldk = 8,
-            .v = t + 2208, .ldv = 8,
+            .q = t + 1696, .ldq = 8,
+            .k = t + 1824, .ldk = 8,
+            .v = t + 1952, .ldv = 8,
             .lo = lo, .hi = hi,
             .mask = mask, .ldm = 16,
             .T0 = 16, .S0 = 16, .q_first = (int)(0), .k_first = 0,
             .scratch = t,
         };
-        k_attention_back(&attend, t + 2336, 8, t + 2464, 8, t + 2592, 8, t + 2720, 8);
+        k_attention_back(&attend, t + 2080, 8, t + 2208, 8, t + 2336, 8, t + 2464, 8);
         }
+    }
+    // tiny.pcvr:8  sum  f32[8]
+    K_EACH(c, n, 8, {
+        v_f32 r = v_load_n(a + 96 + c, n);
+        for (int i0 = 0; i0 < 16; i0++) {
+            r = v_add(r, v_load_n(t + 2464 + 8 * i0 + c, n));
+        }
+        v_store_n(a + 96 + c, n, r);
+    });
+    // tiny.pcvr:8  matmul  f32[16, 8]
+    k_gemm_nn(16, 8, 8, t + 2464, 8, p[3] + 128, 8, NULL, 0, t + 256, 8);
+    // tiny.pcvr:16  normalize  f32[16, 8]
+    k_normalize(16, 8, 0, 1e-06f, t + 1568, 8, t, 8);
+    // tiny.pcvr:16  mul  f32[16, 8]
+    for (int i0 = 0; i0 < 16; i0++) {
+        K_EACH(c, n, 8, {
+            v_store_n(t + 128 + 8 * i0 + c, n,
+                    v_mul(v_load_n(t + 8 * i0 + c, n), v_load_n(p[2] + c, n)));
+        });
     }
     {
-        for (int m = 0; m < 3; m++) {
+        for (int m = 0; m < 2; m++) {
+            // tiny.pcvr:8  matmul  f32[8, 8]
+            k_gemm_tn(8, 8, 16, t + 2464 - 128 * m, 8, t + 128, 8, a + 112 + 80 * m, 8,
+                    a + 112 + 80 * m, 8);
             // tiny.pcvr:8  sum  f32[8]
             K_EACH(c, n, 8, {
-                v_f32 r = v_load_n(a + 96 + 80 * m + c, n);
+                v_f32 r = v_load_n(a + 176 + 80 * m + c, n);
                 for (int i0 = 0; i0 < 16; i0++) {
-                    r = v_add(r, v_load_n(t + 2720 - 128 * m + 8 * i0 + c, n));
+                    r = v_add(r, v_load_n(t + 2336 - 128 * m + 8 * i0 + c, n));
                 }
-                v_store_n(a + 96 + 80 * m + c, n, r);
+                v_store_n(a + 176 + 80 * m + c, n, r);
             });
             // tiny.pcvr:8  matmul  f32[16, 8]
-            k_gemm_nn(16, 8, 8, t + 2720 - 128 * m, 8, p[3] + 128 - 64 * m, 8, NULL, 0,
-                    t + 128 * m, 8);
-            // tiny.pcvr:8  matmul  f32[8, 8]
-            k_gemm_tn(8, 8, 16, t + 2720 - 128 * m, 8, t + 1824, 8, a + 112 + 80 * m, 8,
-                    a + 112 + 80 * m, 8);
+            k_gemm_nn(16, 8, 8, t + 2336 - 128 * m, 8, p[3] + 64 - 64 * m, 8, NULL, 0,
+                    t + 384 + 128 * m, 8);
         }
     }
+    // tiny.pcvr:8  matmul  f32[8, 8]
+    k_gemm_tn(8, 8, 16, t + 2208, 8, t + 128, 8, a + 272, 8, a + 272, 8);
     // tiny.pcvr:16  add  f32[16, 8]
     K_EACH(c, n, 128, {
-        v_store_n(t + 384 + c, n,
-                v_add(v_add(v_load_n(t + c, n), v_load_n(t + 128 + c, n)),
-                v_load_n(t + 256 + c, n)));
+        v_store_n(t + 128 + c, n,
+                v_add(v_add(v_load_n(t + 256 + c, n), v_load_n(t + 384 + c, n)),
+                v_load_n(t + 512 + c, n)));
     });
     // tiny.pcvr:16  zmul  f32[16, 8]
     for (int i0 = 0; i0 < 16; i0++) {
         K_EACH(c, n, 8, {
-            const v_f32 x0 = v_load_n(t + 384 + 8 * i0 + c, n);
-            v_store_n(t + 8 * i0 + c, n,
+            const v_f32 x0 = v_load_n(t + 128 + 8 * i0 + c, n);
+            v_store_n(t + 256 + 8 * i0 + c, n,
                     v_blend(v_eq(x0, v_zero()), v_zero(),
                     v_mul(x0, v_load_n(p[2] + c, n))));
         });
@@ -380,14 +401,14 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
     K_EACH(c, n, 8, {
         v_f32 r = v_load_n(a + 336 + c, n);
         for (int i0 = 0; i0 < 16; i0++) {
-            const v_f32 x0 = v_load_n(t + 384 + 8 * i0 + c, n);
+            const v_f32 x0 = v_load_n(t + 128 + 8 * i0 + c, n);
             r = v_add(r, v_blend(v_eq(x0, v_zero()), v_zero(),
-                    v_mul(x0, v_load_n(t + 1696 + 8 * i0 + c, n))));
+                    v_mul(x0, v_load_n(t + 8 * i0 + c, n))));
         }
         v_store_n(a + 336 + c, n, r);
     });
     // tiny.pcvr:16  normalize_back  f32[16, 8]
-    k_normalize_back(16, 8, 0, 1e-06f, t + 1568, 8, t, 8, g, 8);
+    k_normalize_back(16, 8, 0, 1e-06f, t + 1568, 8, t + 256, 8, g, 8);
     (void)x, (void)s, (void)slot;
 }
 
@@ -516,7 +537,7 @@ static const pcvr_region regions[] = {
     {"blocks_0_forward", 15184, 0, 0, 6016},
     {"outer_1_forward", 152, 0, 64, 64},
     {"outer_0_backward", 32, 0, 0, 0},
-    {"blocks_0_recompute_backward", 31784, 12752, 0, 11648},
+    {"blocks_0_recompute_backward", 31784, 13264, 0, 10624},
     {"outer_1_backward", 256, 0, 0, 512},
 };
 
@@ -544,7 +565,7 @@ const pcvr_module MODULE = {
     .checkpoint = "blocks",
     .config = "{\"d\":8,\"heads\":2,\"gradient_checkpointing\":false}",
     .compiler = "0.1.0",
-    .hash = 0x44c55f9dbb6126feu,
+    .hash = 0x81e5faf46b1a8daau,
     .actions = ACTIONS,
     .embedding = EMBEDDING,
     .n_params = 7,
@@ -562,7 +583,7 @@ const pcvr_module MODULE = {
     .packed_floats = 256,
     .input_bytes = INPUT_BYTES,
     .kept_bytes = KEPT_BYTES,
-    .scratch_bytes = 16256,
+    .scratch_bytes = 15232,
     .default_chunk = 8,
     .prepare = prepare,
     .gather_inputs = gather_inputs,
