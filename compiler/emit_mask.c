@@ -179,17 +179,27 @@ put_text_of(Emit *e, const char *text)
 }
 
 bool
+mask_takes_rows(Tiles *t, const Stmt *s, int64_t queries, int64_t keys)
+{
+    const Node *n = s->node;
+    Emit aside = {.t = t, .mem = t->mem, .line = INFO(n)->line};
+    Rows r = {.e = &aside, .s = s, .queries = queries, .keys = keys};
+    if (!n->a.mask || queries < ROWS_FROM || queries + n->a.q_first > SMALL ||
+        keys + n->a.k_first > SMALL || !is_plain(&r, n->a.mask))
+        return false;
+    bool_form(&r, n->a.mask);
+    return !r.fail;
+}
+
+bool
 emit_mask_rows(Emit *e, const Stmt *s, int64_t queries, int64_t keys)
 {
     const Node *n = s->node;
     Rows r = {.e = e, .s = s, .queries = queries, .keys = keys};
-    if (queries < ROWS_FROM || queries + n->a.q_first > SMALL || keys + n->a.k_first > SMALL ||
-        !is_plain(&r, n->a.mask))
+    if (!mask_takes_rows(e->t, s, queries, keys))
         return false;
     text_add(&e->mem->scratch, &r.once, "%s", "");
     const char *form = bool_form(&r, n->a.mask);
-    if (r.fail)
-        return false;
     put(e, "    for (int j0 = 0; j0 < %D; j0++) {\n", keys);
     put(e, "        const int64_t j = j0 + %D;\n", n->a.k_first);
     put_text_of(e, r.once.v);

@@ -1,6 +1,6 @@
 // lower_attend.c - attention: operands as matrices, one call for each index of the leading axes.
 
-#include "tile.h"
+#include "emit_mask.h"
 
 #include "kernels/pcvr_kernel_sizes.h"
 
@@ -54,7 +54,8 @@ lower_attend(Tiles *t, Node *n)
     for (int k = fixed; k < n->n_in; k++)
         s->in[k] = node_value(t, n->in[k]);
     s->in[n->n_in] = work;
-    Shape bytes = {.rank = 2, .dim = {keys, queries}};
+    int64_t row = mask_takes_rows(t, s, queries, keys) ? K_MASK_ROW(queries) : queries;
+    Shape bytes = {.rank = 2, .dim = {keys, row}};
     s->in[n->n_in + 1] = temp_new(t, DT_BOOL, bytes, n);
     View place[3];
     s->n_out = back ? 3 : 1;

@@ -25,9 +25,7 @@ typedef struct k_attend {
     float *scratch; // K_ATTEND_SCRATCH or K_ATTEND_BACK_SCRATCH floats
 } k_attend;
 
-// Bytes of a key's row of mask bits, and the bits of PCVR_VL queries from i on put there.
-#define K_MASK_ROW(T) (((T) + 31) / 32 * 4)
-
+// The bits of PCVR_VL queries from i on put into a key's row of mask bits.
 static inline void
 k_mask_put(uint8_t *row, ptrdiff_t i, v_mask m)
 {

@@ -13,4 +13,7 @@
 #define K_ATTEND_BACK_SCRATCH(S, S0, W)                                                  \
     (K_ATTEND_SCRATCH(S, S0, W) + K_ATTEND_BLOCK * ((S) + (W)))
 
+// Bytes of a key's row of mask bits for T queries.
+#define K_MASK_ROW(T) (((T) + 31) / 32 * 4)
+
 #endif
