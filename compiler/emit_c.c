@@ -251,7 +251,7 @@ emit_prepare(Emit *e, Text *out)
         const Pack *p = &e->t->packs.v[i];
         Stmt none = {0};
         for (int64_t k = 0; k < p->count; k++) {
-            put(e, "k_pack_bt(%D, %D, x->params[%$] + %$, %D, w + %$);\n", p->rows, p->cols,
+            put(e, "k_pack_share(x, %D, %D, x->params[%$] + %$, %D, w + %$);\n", p->rows, p->cols,
                 (int64_t)p->param, p->first + k * p->apart, p->stride,
                 p->buf->offset + k * p->rows * p->cols);
             put_end(e, &none);
@@ -333,22 +333,6 @@ emit_params(Emit *e, Text *out)
     ADD("};\n\n");
 }
 
-// Accumulators that one statement writes whole, for all samples of a group: the first group of a
-// lane starts them, so nobody clears them before.
-static void
-mark_fresh(Tiles *t)
-{
-    for (int i = 0; i < t->regions.n; i++) {
-        const Region *r = t->regions.v[i];
-        for (int k = 0; k < r->stmts.n; k++) {
-            const Stmt *s = r->stmts.v[k];
-            Buf *b = s->batched && s->n_out ? s->out[0].buf : NULL;
-            if (b && b->space == SP_ACC)
-                b->fresh = s->kind != ST_PRODUCT || s->M * s->N == b->size;
-        }
-    }
-}
-
 static void
 emit_uses(Emit *e, Text *out)
 {
@@ -356,9 +340,9 @@ emit_uses(Emit *e, Text *out)
     ADD("static const pcvr_use uses[] = {\n");
     for (int i = 0; i < t->uses.n; i++) {
         const Use *u = &t->uses.v[i];
-        ADD("    {%d, %lld, %lld, %lld, %d, %lld, %lld, %lld},\n", u->param, (long long)u->first,
-            (long long)u->size, (long long)(u->buf->offset + u->at), u->buf->fresh,
-            (long long)u->rows, (long long)u->step, (long long)u->pitch);
+        ADD("    {%d, %lld, %lld, %lld, %lld, %lld, %lld},\n", u->param, (long long)u->first,
+            (long long)u->size, (long long)(u->buf->offset + u->at), (long long)u->rows,
+            (long long)u->step, (long long)u->pitch);
     }
     ADD("%s};\n\n", t->uses.n ? "" : "    {0},\n");
     ADD("static const pcvr_store_info stores[] = {\n");
@@ -481,9 +465,9 @@ emit_module(Emit *e, Text *out, int n_kept, const char *layout)
         "    .n_kept = %d,\n", t->g->n_params, t->uses.n, t->stores.n, t->regions.n, n_kept);
     ADD("    .params = params,\n    .uses = uses,\n    .stores = stores,\n    .regions = regions,\n"
         "    .kept = kept,\n    .layout = {%s},\n", layout);
-    ADD("    .acc_floats = %lld,\n    .packed_floats = %lld,\n    .input_bytes = INPUT_BYTES,\n"
+    ADD("    .acc_floats = %lld,\n    .acc_fresh = %lld,\n    .packed_floats = %lld,\n    .input_bytes = INPUT_BYTES,\n"
         "    .kept_bytes = KEPT_BYTES,\n    .scratch_bytes = %lld,\n    .default_chunk = %lld,\n",
-        (long long)t->acc_floats, (long long)t->packed_floats, (long long)t->scratch_bytes,
+        (long long)t->acc_floats, (long long)t->acc_fresh, (long long)t->packed_floats, (long long)t->scratch_bytes,
         (long long)(o->default_chunk ? o->default_chunk : t->chunk));
     ADD("    .prepare = %s,\n    .gather_inputs = gather_inputs,\n    .forward = forward,\n"
         "    .forward_keep = forward,\n    .backward = backward,\n",
@@ -516,7 +500,6 @@ emit_c(Tiles *t, const EmitOptions *o)
 {
     Emit emit = {.t = t, .mem = t->mem, .o = o}, *e = &emit;
     Text text = {0}, *out = &text;
-    mark_fresh(t);
     emit_head(e, out);
     emit_helpers(e, out);
     emit_const_pool(e, out, DT_F32, "static const float const_f");

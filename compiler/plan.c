@@ -156,7 +156,7 @@ place_all(Tiles *t, Space space)
     int64_t end = 0;
     for (int i = 0; i < t->bufs.n; i++) {
         Buf *b = t->bufs.v[i];
-        if (b->space != space || (b->first < 0 && space != SP_ACC))
+        if (b->space != space || b->first < 0)
             continue;
         b->offset = end;
         end += buf_bytes(b);
@@ -164,6 +164,41 @@ place_all(Tiles *t, Space space)
             t->regions.v[b->region]->kept_bytes += buf_bytes(b);
     }
     return end;
+}
+
+// Accumulators that one statement writes whole, for all samples of a group: the first group of a
+// lane starts them, so nobody clears them before.
+static void
+mark_fresh(Tiles *t)
+{
+    for (int i = 0; i < t->regions.n; i++) {
+        const Region *r = t->regions.v[i];
+        for (int k = 0; k < r->stmts.n; k++) {
+            const Stmt *s = r->stmts.v[k];
+            Buf *b = s->batched && s->n_out ? s->out[0].buf : NULL;
+            if (b && b->space == SP_ACC)
+                b->fresh = s->kind != ST_PRODUCT || s->M * s->N == b->size;
+        }
+    }
+}
+
+// Fresh accumulators lie behind the others.
+static void
+place_accumulators(Tiles *t)
+{
+    int64_t end = 0, fresh = 0;
+    mark_fresh(t);
+    for (int last = 0; last < 2; last++)
+        for (int i = 0; i < t->bufs.n; i++) {
+            Buf *b = t->bufs.v[i];
+            if (b->space != SP_ACC || b->fresh != last)
+                continue;
+            b->offset = end;
+            end += buf_bytes(b);
+            fresh += last ? buf_bytes(b) : 0;
+        }
+    t->acc_floats = end / 4;
+    t->acc_fresh = fresh / 4;
 }
 
 static bool
@@ -272,7 +307,7 @@ plan(Tiles *t)
         t->group = 1;
     }
     region_scratch(t);
-    t->acc_floats = place_all(t, SP_ACC) / 4;
+    place_accumulators(t);
     t->packed_floats = place_all(t, SP_PACKED) / 4;
     place_consts(t);
     int64_t most = t->line_bytes[TL_GATHER];

@@ -187,7 +187,7 @@ struct Tiles {
     Array(const Const *) consts; // pools are written in this order
     Array(Buf *) const_bufs;
     View logits, embedding;      // in the forward timeline
-    int64_t acc_floats, packed_floats;
+    int64_t acc_floats, acc_fresh, packed_floats;
     int64_t input_bytes, kept_bytes;
     int64_t line_bytes[TL_COUNT];  // scratch of a timeline
     int64_t chunk_bytes[TL_COUNT]; // record of a sample in a timeline

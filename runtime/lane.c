@@ -18,17 +18,11 @@ static void
 lane_clear(const pcvr_runner *r, PcvrLane *lane)
 {
     bool empty = lane->first == lane->end;
-    for (int u = 0; u < r->m->n_uses; u++) {
-        const pcvr_use *use = &r->m->uses[u];
-        size_t bytes = (size_t)use->size * sizeof(float);
-        for (int64_t k = 0; k < use->rows || k == 0; k++) {
-            float *row = lane->acc + use->offset + k * use->pitch;
-            if (!use->fresh || empty)
-                memset(row, 0, bytes);
-            else if (r->z.o.poison)
-                memset(row, 0xff, bytes);
-        }
-    }
+    size_t fresh = (size_t)(empty ? 0 : r->m->acc_fresh) * sizeof(float);
+    size_t old = (size_t)r->m->acc_floats * sizeof(float) - fresh;
+    memset(lane->acc, 0, old);
+    if (r->z.o.poison)
+        poison_fill((unsigned char *)lane->acc + old, (int64_t)fresh);
     for (int k = 0; k < r->m->n_stores; k++)
         pcvr_rows_clear(&lane->stores[k]);
 }

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PCVR_ABI 3u
+#define PCVR_ABI 4u
 
 enum {
     PCVR_OK = 0,
@@ -91,7 +91,6 @@ typedef struct pcvr_use {
     int64_t first;  // first element of the parameter's gradient that it adds to
     int64_t size;   // elements of a row
     int64_t offset; // floats from the start of the lane's accumulators
-    bool fresh;     // written, not added to, where the context says fresh: never cleared
     int64_t rows;   // 0 and 1: one
     int64_t step;   // elements from row to row of the gradient
     int64_t pitch;  // floats from row to row of the accumulator
@@ -197,6 +196,8 @@ typedef struct pcvr_module {
     const pcvr_kept *kept;
     pcvr_layout layout;
     int64_t acc_floats;    // accumulators of one lane
+    int64_t acc_fresh;     // the last of them: the first group of a lane's samples writes them
+                           // where the context says fresh, so they are never cleared
     int64_t packed_floats; // packed weights, shared by all
     int64_t
         input_bytes; // gathered inputs of one sample; records are multiples of 64 bytes
@@ -205,7 +206,8 @@ typedef struct pcvr_module {
                            // with it undefined
     int64_t default_chunk;
 
-    // Which fields of the context each may use: prepare params, packed; gather_inputs
+    // Which fields of the context each may use: prepare params, packed, and first and count:
+    // it is called for first = 0 .. count - 1, at the same time; gather_inputs
     // batch, first, count, inputs, scratch; the others everything but batch and, in
     // forward, kept, acc, stores and dlogits. clock may be used by all but prepare. Calls
     // for different lanes run at the same time.
@@ -275,7 +277,7 @@ struct pcvr_ctx {
     unsigned char *kept;   // [count] records; NULL in forward
     unsigned char *scratch;
     float *acc;           // the lane's accumulators
-    bool fresh;           // the lane's first chunk: fresh uses of acc are undefined
+    bool fresh;           // the lane's first chunk: the fresh part of acc is undefined
     pcvr_rows *stores;    // [n_stores], the lane's
     float *logits;        // [B, actions]: sample s of the batch at s * actions
     const float *dlogits; // [B, actions]

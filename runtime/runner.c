@@ -69,6 +69,10 @@ check_module(const pcvr_module *m, char *err, size_t err_size)
                         "module %s: table %s has a dense accumulator", m->name,
                         m->params[use->param].name);
     }
+    if (m->acc_fresh < 0 || m->acc_fresh > m->acc_floats)
+        return fail(err, err_size, PCVR_EFORMAT,
+                    "module %s: %" PRId64 " of %" PRId64 " accumulators are fresh",
+                    m->name, m->acc_fresh, m->acc_floats);
     for (int k = 0; k < m->n_stores; k++) {
         int p = m->stores[k].param;
         if (p < 0 || p >= m->n_params || !(m->params[p].flags & PCVR_PARAM_TABLE) ||

@@ -6,12 +6,22 @@
 
 #include "runner.h"
 
+static void
+prepare_thread(void *arg, int thread)
+{
+    const pcvr_runner *r = arg;
+    pcvr_ctx c = {.params = (const float *const *)r->params,
+                  .packed = r->packed,
+                  .first = thread,
+                  .count = r->z.o.threads};
+    r->m->prepare(&c);
+}
+
 void
 pcvr_runner_prepare(pcvr_runner *r)
 {
-    pcvr_ctx c = {.params = (const float *const *)r->params, .packed = r->packed};
     if (r->m->prepare != NULL)
-        r->m->prepare(&c);
+        pcvr_pool_run(r->pool, prepare_thread, r);
     pcvr_project(r);
 }
 

@@ -98,6 +98,53 @@ k_gemm_strided(int M, int N, int K, const float *A, ptrdiff_t ars, ptrdiff_t acs
     }
 }
 
+// Products of four steps, C[M, N] = S + A[4, M]' B[4, N]: the elements of A stay in registers while
+// a few rows of C go by in the order in which they lie.
+#define K_FOUR_A(i, k)   const v_f32 a##i##_##k = v_set1(a[i + k * lda]);
+#define K_FOUR_ROW(i)    K_FOUR_A(i, 0) K_FOUR_A(i, 1) K_FOUR_A(i, 2) K_FOUR_A(i, 3)
+#define K_FOUR_PUT(i)                                                                    \
+    {                                                                                    \
+        v_f32 r = s ? v_load_n(s + i * lds + j, lanes) : v_zero();                       \
+        r = v_fma(a##i##_0, b0, r);                                                      \
+        r = v_fma(a##i##_1, b1, r);                                                      \
+        r = v_fma(a##i##_2, b2, r);                                                      \
+        r = v_fma(a##i##_3, b3, r);                                                      \
+        v_store_n(c + i * ldc + j, lanes, r);                                            \
+    }
+#define K_FOUR_FN(name, ROWS, PUTS)                                                      \
+    static inline void name(int N, const float *a, ptrdiff_t lda, const float *B,        \
+                            ptrdiff_t ldb, const float *s, ptrdiff_t lds, float *c,      \
+                            ptrdiff_t ldc)                                               \
+    {                                                                                    \
+        ROWS K_EACH(j, lanes, N, {                                                       \
+            const v_f32 b0 = v_load_n(B + j, lanes);                                     \
+            const v_f32 b1 = v_load_n(B + ldb + j, lanes);                               \
+            const v_f32 b2 = v_load_n(B + 2 * ldb + j, lanes);                           \
+            const v_f32 b3 = v_load_n(B + 3 * ldb + j, lanes);                           \
+            PUTS                                                                         \
+        });                                                                              \
+        (void)lds, (void)ldc;                                                            \
+    }
+enum { K_FOUR_ROWS = PCVR_VL == 16 ? 4 : 2 };
+#if PCVR_VL == 16
+K_FOUR_FN(k_gemm_four_rows, K_FOUR_ROW(0) K_FOUR_ROW(1) K_FOUR_ROW(2) K_FOUR_ROW(3),
+          K_FOUR_PUT(0) K_FOUR_PUT(1) K_FOUR_PUT(2) K_FOUR_PUT(3))
+#else
+K_FOUR_FN(k_gemm_four_rows, K_FOUR_ROW(0) K_FOUR_ROW(1), K_FOUR_PUT(0) K_FOUR_PUT(1))
+#endif
+K_FOUR_FN(k_gemm_four_row, K_FOUR_ROW(0), K_FOUR_PUT(0))
+
+K_FN void
+k_gemm_four(int M, int N, const float *A, ptrdiff_t lda, const float *B, ptrdiff_t ldb,
+            const float *S, ptrdiff_t lds, float *C, ptrdiff_t ldc)
+{
+    int i = 0;
+    for (; i + K_FOUR_ROWS <= M; i += K_FOUR_ROWS)
+        k_gemm_four_rows(N, A + i, lda, B, ldb, S ? S + i * lds : NULL, lds, C + i * ldc, ldc);
+    for (; i < M; i++)
+        k_gemm_four_row(N, A + i, lda, B, ldb, S ? S + i * lds : NULL, lds, C + i * ldc, ldc);
+}
+
 // With few steps of k and a C that is far away the product is bound by C's way from memory and
 // back: a few rows at a time, in the order in which they lie.
 enum { K_GEMM_SHALLOW = 16, K_GEMM_SHALLOW_ROWS = 6, K_GEMM_FAR = 1 << 17 };
@@ -123,7 +170,9 @@ static inline void
 k_gemm_tn(int M, int N, int K, const float *A, ptrdiff_t lda, const float *B,
           ptrdiff_t ldb, const float *S, ptrdiff_t lds, float *C, ptrdiff_t ldc)
 {
-    if (K <= K_GEMM_SHALLOW && (ptrdiff_t)M * N >= K_GEMM_FAR)
+    if (K == 4)
+        k_gemm_four(M, N, A, lda, B, ldb, S, lds, C, ldc);
+    else if (K <= K_GEMM_SHALLOW && (ptrdiff_t)M * N >= K_GEMM_FAR)
         k_gemm_shallow(M, N, K, A, 1, lda, B, ldb, S, lds, C, ldc);
     else
         k_gemm_strided(M, N, K, A, 1, lda, B, ldb, S, lds, C, ldc);

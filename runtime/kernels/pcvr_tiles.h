@@ -35,6 +35,18 @@ k_sum_goes_on(const pcvr_ctx *x, int64_t s)
     return !(x->fresh && s == 0);
 }
 
+// B[N, K] -> P[K, N]: the rows of P that are this thread's, number `first` of `count`.
+static inline void
+k_pack_share(const pcvr_ctx *x, int N, int K, const float *B, ptrdiff_t ldb, float *P)
+{
+    enum { UNIT = 16 };
+    const int64_t units = (K + UNIT - 1) / UNIT;
+    const int k0 = (int)(units * x->first / x->count * UNIT);
+    const int k1 = k_min(K, (int)(units * (x->first + 1) / x->count * UNIT));
+    if (k0 < k1)
+        k_pack_bt(N, k1 - k0, B + k0, ldb, P + (ptrdiff_t)k0 * N);
+}
+
 // One lane of a vector function.
 #define K_LANE(f, x) k_first(f(v_set1(x)))
 

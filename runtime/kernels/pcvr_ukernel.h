@@ -54,12 +54,6 @@ enum { K_MAX_NV = PCVR_VL == 8 ? 2 : 4 };
         K_V##nv(K_FMA, i, nv)                                                            \
     }
 
-// Few rows use each vector of B too seldom to hide its way from memory: ask some rows ahead.
-enum { K_AHEAD = 12, K_AHEAD_ROWS = 4 };
-#define K_FETCH(i, j, nv)                                                                \
-    if (PCVR_VL == 16 || j % 2 == 0)                                                     \
-        __builtin_prefetch(b + K_AHEAD * ldb + j * PCVR_VL);
-
 // One tile of `rows` rows by `nv` vectors, the last with `lanes` live lanes.
 #define K_UKERNEL(name, rows, nv, lanes)                                                 \
     K_FN void name##_##rows##x##nv(const k_tile *t)                                      \
@@ -73,9 +67,6 @@ enum { K_AHEAD = 12, K_AHEAD_ROWS = 4 };
             K_R##rows(K_TAKE_ROW, nv)                                                    \
         }                                                                                \
         for (int k = t->K; k > 0; k--, a += acs, b += ldb) {                             \
-            if (rows <= K_AHEAD_ROWS) {                                                  \
-                K_V##nv(K_FETCH, 0, nv)                                                  \
-            }                                                                            \
             K_V##nv(K_LOADB, 0, nv) K_R##rows(K_FMA_ROW, nv)                             \
         }                                                                                \
         K_R##rows(K_PUT_ROW, nv)                                                         \

@@ -457,7 +457,7 @@ prepare(const pcvr_ctx *x)
     {
         static const int32_t at[4][2] = {{3, 0}, {3, 64}, {3, 128}, {5, 0}};
         for (int m = 0; m < 4; m++) {
-            k_pack_bt(8, 8, x->params[at[m][0]] + at[m][1], 8, w + 64 * m);
+            k_pack_share(x, 8, 8, x->params[at[m][0]] + at[m][1], 8, w + 64 * m);
         }
     }
 }
@@ -515,16 +515,16 @@ static const pcvr_param params[] = {
 };
 
 static const pcvr_use uses[] = {
-    {1, 0, 8, 0, 0, 1, 0, 0},
-    {6, 0, 8, 16, 0, 1, 0, 0},
-    {5, 0, 64, 32, 0, 1, 0, 0},
-    {4, 16, 8, 96, 0, 1, 0, 0},
-    {3, 128, 64, 112, 0, 1, 0, 0},
-    {4, 8, 8, 176, 0, 1, 0, 0},
-    {3, 64, 64, 192, 0, 1, 0, 0},
-    {4, 0, 8, 256, 0, 1, 0, 0},
-    {3, 0, 64, 272, 0, 1, 0, 0},
-    {2, 0, 8, 336, 0, 1, 0, 0},
+    {1, 0, 8, 0, 1, 0, 0},
+    {6, 0, 8, 16, 1, 0, 0},
+    {5, 0, 64, 32, 1, 0, 0},
+    {4, 16, 8, 96, 1, 0, 0},
+    {3, 128, 64, 112, 1, 0, 0},
+    {4, 8, 8, 176, 1, 0, 0},
+    {3, 64, 64, 192, 1, 0, 0},
+    {4, 0, 8, 256, 1, 0, 0},
+    {3, 0, 64, 272, 1, 0, 0},
+    {2, 0, 8, 336, 1, 0, 0},
 };
 
 static const pcvr_store_info stores[] = {
@@ -565,7 +565,7 @@ const pcvr_module MODULE = {
     .checkpoint = "blocks",
     .config = "{\"d\":8,\"heads\":2,\"gradient_checkpointing\":false}",
     .compiler = "0.1.0",
-    .hash = 0x81e5faf46b1a8daau,
+    .hash = 0x4a65d9fe20fce5edu,
     .actions = ACTIONS,
     .embedding = EMBEDDING,
     .n_params = 7,
@@ -580,6 +580,7 @@ const pcvr_module MODULE = {
     .kept = kept,
     .layout = {1, 0, 1, 0, 4096, 1, domains},
     .acc_floats = 352,
+    .acc_fresh = 0,
     .packed_floats = 256,
     .input_bytes = INPUT_BYTES,
     .kept_bytes = KEPT_BYTES,
