@@ -5,6 +5,7 @@
 
 #include "find.h"
 #include "pcvrc.h"
+#include "process.h"
 #include "report.h"
 #include "tile.h"
 
@@ -389,6 +390,7 @@ int
 main(int argc, char **argv)
 {
     Options o = {.emit = EMIT_C | EMIT_REPORT, .batch_hint = -1};
+    pcvr_process_start();
     mem_init(&o.mem);
     read_options(&o, argc, argv);
     int status = o.status;
@@ -399,9 +401,5 @@ main(int argc, char **argv)
         compile_close(&c);
     }
     mem_free(&o.mem);
-    if (fflush(stdout) != 0 && !status) {
-        perror("pcvrc: error: cannot write");
-        status = 1;
-    }
-    return status;
+    return pcvr_process_end(status);
 }

@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "flags.h"
+#include "process.h"
 
 typedef struct Command {
     const char *name;
@@ -55,6 +56,7 @@ int
 main(int argc, char **argv)
 {
     const char *names[N_COMMANDS];
+    pcvr_process_start();
     if (argc < 2) {
         fputs("pcvr: expected a command; 'pcvr help' lists them\n", stderr);
         return 2;
@@ -67,7 +69,7 @@ main(int argc, char **argv)
     for (int i = 0; i < N_COMMANDS; i++) {
         names[i] = commands[i].name;
         if (!strcmp(name, commands[i].name))
-            return commands[i].run(argc - 2, argv + 2);
+            return pcvr_process_end(commands[i].run(argc - 2, argv + 2));
     }
     const char *near = flags_nearest(name, names, N_COMMANDS);
     fprintf(stderr, "pcvr: unknown command '%s'%s%s%s\n", name,
