@@ -6,7 +6,8 @@
 #define PCVR_VERSION "0.1.0"
 
 // Arguments are those behind the command's name. Results are exit statuses: 0, 1 a fault
-// in the input, 2 in the command line, 70 an internal fault, 130 interrupted.
+// in the input, 2 in the command line, 70 an internal fault, 128 and the number of
+// a signal that ended training (130: interrupted).
 int cmd_train(int argc, char **argv);
 int cmd_val(int argc, char **argv);
 int cmd_infer(int argc, char **argv);

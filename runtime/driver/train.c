@@ -18,11 +18,35 @@
 // The one thing a signal may touch.
 static volatile sig_atomic_t interrupted;
 
+// What ends a run after the step it is in: a terminal, a job manager, a lost connection.
+static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
+enum { N_ENDINGS = sizeof endings / sizeof *endings };
+
 static void
 on_interrupt(int number)
 {
-    (void)number;
-    interrupted = 1;
+    interrupted = number;
+}
+
+// SIGHUP stays ignored where the program was started so (nohup).
+static void
+catch_endings(struct sigaction old[N_ENDINGS])
+{
+    struct sigaction act = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    interrupted = 0;
+    sigemptyset(&act.sa_mask);
+    for (int i = 0; i < N_ENDINGS; i++) {
+        sigaction(endings[i], NULL, &old[i]);
+        if (endings[i] != SIGHUP || old[i].sa_handler != SIG_IGN)
+            sigaction(endings[i], &act, NULL);
+    }
+}
+
+static void
+release_endings(const struct sigaction old[N_ENDINGS])
+{
+    for (int i = 0; i < N_ENDINGS; i++)
+        sigaction(endings[i], &old[i], NULL);
 }
 
 // Sets everything that holds memory free.
@@ -320,7 +344,7 @@ one_step(Loop *l, Run *r, const DataBatch *b, PcvrError *err)
     return true;
 }
 
-// Every step. *status becomes 130 after an interrupt.
+// Every step. *status becomes 128 and the number of a signal that ended them.
 static bool
 steps(Loop *l, Run *r, int *status, PcvrError *err)
 {
@@ -342,7 +366,7 @@ steps(Loop *l, Run *r, int *status, PcvrError *err)
         l->stepping += pcvr_now() - started;
         if (interrupted) {
             fprintf(r->say, "interrupted after step %lld\n", (long long)l->step);
-            *status = 130;
+            *status = 128 + interrupted;
             trainer_swap(&l->trainer);
             return save(l, r, (double)NAN, err);
         }
@@ -416,7 +440,7 @@ run_train(Run *r)
     Loop l = {0};
     PcvrError err = {{0}};
     int status = 0;
-    struct sigaction old, act = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    struct sigaction old[N_ENDINGS];
     bool ok = prepare(&l, r, &err);
     if (ok && r->f.dry_run) {
         train_plan(&l, r);
@@ -426,13 +450,11 @@ run_train(Run *r)
     ok = ok && open_outputs(&l, r, &err) && start_weights(&l, r, &err) &&
          open_stream(&l, r, &err);
     if (ok) {
-        interrupted = 0;
         l.telemetry = telemetry_start("training");
-        sigemptyset(&act.sa_mask);
-        sigaction(SIGINT, &act, &old);
+        catch_endings(old);
         train_begin(&l, r);
         ok = steps(&l, r, &status, &err);
-        sigaction(SIGINT, &old, NULL);
+        release_endings(old);
     }
     if (ok) {
         run_oov(r, l.stream);
