@@ -72,6 +72,8 @@ open_file(Data *d, int number, DataError *e)
     char text[512];
     const char *slash = strrchr(f->path, '/');
     f->name = slash ? slash + 1 : f->path;
+    if (data_regular_file(f->path, e))
+        return -1;
     if (d->parquet->open(f->path, &f->parquet, text, sizeof text) ||
         d->parquet->schema(f->parquet, &schema, text, sizeof text))
         return data_fail(e, "%s: not readable as Parquet: %s", f->path, text);

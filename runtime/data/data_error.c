@@ -1,9 +1,12 @@
-// data_error.c - the text of a failure in the data library.
+// data_error.c - failures of the data library.
 
 #include "data_error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 
 int
 data_fail(DataError *e, const char *format, ...)
@@ -15,4 +18,13 @@ data_fail(DataError *e, const char *format, ...)
     va_end(args);
     pcvr_fail(e, "%s", text);
     return -1;
+}
+
+int
+data_regular_file(const char *path, DataError *e)
+{
+    struct stat st;
+    if (stat(path, &st))
+        return data_fail(e, "%s: %s", path, strerror(errno));
+    return S_ISREG(st.st_mode) ? 0 : data_fail(e, "%s: not a regular file", path);
 }

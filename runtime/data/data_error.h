@@ -1,4 +1,4 @@
-// data_error.h - the text of a failure in the data library, the runtime's PcvrError.
+// data_error.h - failures of the data library: their text, and a path that is no file.
 
 #ifndef PCVR_DATA_ERROR_H
 #define PCVR_DATA_ERROR_H
@@ -11,5 +11,9 @@ typedef PcvrError DataError;
 // already, and returns -1. `e` may be NULL.
 int data_fail(DataError *e, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+// 0 where `path` is a regular file, or -1: opening a pipe may wait without end, and a
+// device may have none.
+int data_regular_file(const char *path, DataError *e);
 
 #endif

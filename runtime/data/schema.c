@@ -312,6 +312,8 @@ schema_parse(const char *text, size_t n, const char *name, DataError *e)
 Schema *
 schema_read(const char *path, DataError *e)
 {
+    if (data_regular_file(path, e))
+        return NULL;
     FILE *f = fopen(path, "rb");
     size_t n = 0, room = 0;
     char *text = NULL;
