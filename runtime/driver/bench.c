@@ -80,10 +80,10 @@ bench_flags(BenchFlags *f, int argc, char **argv, bool plan, PcvrError *err)
         {"lengths", FLAG_TEXT, &f->lengths},
         {"checkpoint", FLAG_TEXT, &f->checkpoint},
         {"chunk", FLAG_TEXT, &f->chunk_text},
-        {"lanes", FLAG_INT, &f->lanes},
-        {"threads", FLAG_INT, &f->threads},
-        {"vocab-cap", FLAG_INT, &f->vocab_cap},
-        {"batch-hint", FLAG_INT, &f->batch_hint},
+        {"lanes", FLAG_COUNT, &f->lanes},
+        {"threads", FLAG_COUNT, &f->threads},
+        {"vocab-cap", FLAG_COUNT, &f->vocab_cap},
+        {"batch-hint", FLAG_SIZE, &f->batch_hint},
         {"dropout", FLAG_TEXT, &f->dropout},
         {"against", FLAG_TEXT, &f->against},
         {"iters", FLAG_INT, &f->iters},
@@ -107,12 +107,6 @@ bench_flags(BenchFlags *f, int argc, char **argv, bool plan, PcvrError *err)
     if (f->iters < 1)
         return pcvr_fail(err, "--iters is %lld, expected at least 1",
                          (long long)f->iters);
-    if (f->vocab_cap != NOT_GIVEN && f->vocab_cap < 1)
-        return pcvr_fail(err, "--vocab-cap is %lld, expected at least 1",
-                         (long long)f->vocab_cap);
-    if (f->batch_hint < NOT_GIVEN)
-        return pcvr_fail(err, "--batch-hint is %lld, expected at least 0",
-                         (long long)f->batch_hint);
     if (strcmp(f->lengths, "full") != 0 && strcmp(f->lengths, "mixed") != 0)
         return pcvr_fail(err, "--lengths is '%s', expected full or mixed", f->lengths);
     return dropout_check(f->dropout, err) &&

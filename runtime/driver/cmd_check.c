@@ -58,15 +58,15 @@ check_flags(CheckFlags *f, int argc, char **argv, CheckRun *r, PcvrError *err)
         {"target", FLAG_TEXT, &f->target},
         {"checkpoint", FLAG_TEXT, &f->checkpoint},
         {"chunk", FLAG_TEXT, &f->chunk},
-        {"lanes", FLAG_INT, &f->lanes},
-        {"threads", FLAG_INT, &f->threads},
-        {"seed", FLAG_INT, &f->seed},
+        {"lanes", FLAG_COUNT, &f->lanes},
+        {"threads", FLAG_COUNT, &f->threads},
+        {"seed", FLAG_SIZE, &f->seed},
         {"logits", FLAG_PLAIN, &f->logits},
         {"poison", FLAG_PLAIN, &f->poison},
         {"grads", FLAG_TEXT, &f->grads},
         {"json", FLAG_PLAIN, &f->json},
-        {"poison-from", FLAG_INT, &f->poison_from},
-        {"batch-hint", FLAG_INT, &f->batch_hint},
+        {"poison-from", FLAG_SIZE, &f->poison_from},
+        {"batch-hint", FLAG_SIZE, &f->batch_hint},
     };
     if (!model_flags_take(&f->fields, argc, argv, err) ||
         !flags_parse(f->fields.n_rest, f->fields.rest, flags,
@@ -74,19 +74,13 @@ check_flags(CheckFlags *f, int argc, char **argv, CheckRun *r, PcvrError *err)
         return false;
     if (f->model == NULL || f->dir == NULL)
         return pcvr_fail(err, "expected --model MODEL and --case DIR");
-    if (f->batch_hint < NOT_GIVEN)
-        return pcvr_fail(err, "--batch-hint is %lld, expected at least 0",
-                         (long long)f->batch_hint);
-    if (f->seed < NOT_GIVEN)
-        return pcvr_fail(err, "--seed is %lld, expected a number from 0",
-                         (long long)f->seed);
     r->interpreter = strcmp(f->target, "interp") == 0;
     if (!r->interpreter && strcmp(f->target, "c") != 0)
         return pcvr_fail(err, "--target is '%s', expected c or interp", f->target);
     if (r->interpreter && f->poison)
         return pcvr_fail(err, "--poison needs --target c");
-    if (f->poison_from < NOT_GIVEN || (f->poison_from != NOT_GIVEN && !f->poison))
-        return pcvr_fail(err, "--poison-from takes a number from 0, with --poison");
+    if (f->poison_from != NOT_GIVEN && !f->poison)
+        return pcvr_fail(err, "--poison-from needs --poison");
     if (f->logits && f->grads != NULL)
         return pcvr_fail(err, "--logits computes no gradients for --grads");
     r->checkpoint = f->checkpoint;

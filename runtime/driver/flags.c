@@ -2,6 +2,7 @@
 
 #include "flags.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,6 +119,10 @@ value_of(Reader *r, const char *arg)
 static bool
 own_value(Reader *r, const Flag *f, const char *arg)
 {
+    static const char *const wanted[] = {[FLAG_INT] = "an integer",
+                                         [FLAG_COUNT] = "an integer from 1 on",
+                                         [FLAG_SIZE] = "an integer from 0 on",
+                                         [FLAG_FLOAT] = "a number"};
     char *end;
     const char *text = value_of(r, arg);
     if (!text)
@@ -127,15 +132,17 @@ own_value(Reader *r, const Flag *f, const char *arg)
         *(const char **)f->to = text;
         return true;
     }
-    if (f->kind == FLAG_INT) {
-        long long v = strtoll(text, &end, 10);
-        *(int64_t *)f->to = v;
-    } else {
+    bool ok = !isspace((unsigned char)*text);
+    if (f->kind == FLAG_FLOAT) {
         *(double *)f->to = strtod(text, &end);
+    } else {
+        int64_t v = strtoll(text, &end, 10);
+        ok = ok && !(f->kind == FLAG_COUNT && v < 1) && !(f->kind == FLAG_SIZE && v < 0);
+        *(int64_t *)f->to = v;
     }
-    if (end == text || *end || errno)
+    if (!ok || end == text || *end || errno)
         return pcvr_fail(r->err, "--%s: expected %s, found '%s'", f->name,
-                         f->kind == FLAG_INT ? "an integer" : "a number", text);
+                         wanted[f->kind], text);
     return true;
 }
 

@@ -20,6 +20,8 @@
 typedef enum FlagKind {
     FLAG_TEXT,   // const char **
     FLAG_INT,    // int64_t *
+    FLAG_COUNT,  // int64_t *: from 1 on
+    FLAG_SIZE,   // int64_t *: from 0 on
     FLAG_FLOAT,  // double *
     FLAG_SWITCH, // int *: 1 for --name, 0 for --no-name
     FLAG_PLAIN   // int *: 1 for --name

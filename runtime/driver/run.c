@@ -41,14 +41,14 @@ run_options(Run *r)
 {
     char *end;
     r->options = (pcvr_options){.lanes = (int)r->f.lanes, .threads = (int)r->f.threads};
-    if (r->f.lanes < 0 || r->f.lanes > 1 << 20 || r->f.threads < 0 ||
-        r->f.threads > 1 << 16)
-        return run_fail(r, 2, "--lanes and --threads: expected a number from 1 on");
+    if (r->f.lanes > 1 << 20 || r->f.threads > 1 << 16)
+        return run_fail(r, 2, "expected at most 1048576 --lanes and 65536 --threads");
     if (r->f.chunk && !strcmp(r->f.chunk, "batch")) {
         r->options.chunk = PCVR_CHUNK_BATCH;
     } else if (r->f.chunk) {
+        errno = 0;
         r->options.chunk = strtoll(r->f.chunk, &end, 10);
-        if (*end || end == r->f.chunk || r->options.chunk < 1)
+        if (errno || *end || end == r->f.chunk || r->options.chunk < 1)
             return run_fail(r, 2, "--chunk: expected a number of samples or 'batch'");
     }
     return 0;
