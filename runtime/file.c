@@ -123,7 +123,7 @@ pcvr_file_read(const char *path, size_t *n, PcvrError *err)
 {
     struct stat st;
     char *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &st)) {
         pcvr_fail(err, "%s: cannot read: %s", path, strerror(errno));
     } else if (!S_ISREG(st.st_mode)) {

@@ -333,7 +333,7 @@ pcvr_safetensors_read(PcvrTensors *out, const char *path, PcvrError *err)
     struct stat st;
     bool ok;
     *out = (PcvrTensors){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return pcvr_fail(err, "%s: cannot read: %s", path, strerror(errno));
     if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {

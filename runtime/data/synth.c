@@ -282,14 +282,14 @@ prepare(Synth *s, const char *dir, DataError *e)
 {
     SynthOptions *o = &s->o;
     o->rows = o->rows ? o->rows : o->official ? 4000 : 16000;
-    o->files = o->files ? o->files : 4;
+    o->files = o->files ? o->files : o->rows < 4 ? o->rows : 4;
     o->group_rows = o->group_rows ? o->group_rows : o->official ? 200 : 800;
     if (o->rows < 1 || o->rows > INT64_C(1) << 40 || o->files < 1 || o->files > o->rows ||
         o->group_rows < 1 || o->max_len < 0 || o->max_len > 1 << 20)
         return data_fail(
             e,
-            "%s: rows, files, rows of a group and lengths must be at least 1, "
-            "and no more files than rows",
+            "%s: expected 1 to 2^40 rows, lengths of 1 to 2^20, row groups of at least "
+            "1 row, and no more files than rows",
             dir);
     s->schema = synth_schema(o, e);
     if (!s->schema)

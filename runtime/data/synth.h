@@ -11,7 +11,7 @@
 
 typedef struct SynthOptions {
     int64_t rows;       // 0: 16000 (official: 4000)
-    int64_t files;      // 0: 4
+    int64_t files;      // 0: 4, or one a row
     int64_t group_rows; // rows of a row group; 0: 800 (official: 200)
     int64_t vocab_cap;  // 0: 100 (official: 1000), at least 50
     int64_t max_len;    // longest sequence; 0: 32 (official: 256)

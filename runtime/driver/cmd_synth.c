@@ -48,7 +48,7 @@ int
 cmd_synth(int argc, char **argv)
 {
     const char *dir = NULL;
-    int64_t seed = 42, negative = 0;
+    int64_t seed = 42;
     int official = 0, json = 0;
     SynthOptions o = {0};
     PcvrError err = {{0}};
@@ -56,11 +56,11 @@ cmd_synth(int argc, char **argv)
     SynthReport report;
     const Flag flags[] = {
         {"output", FLAG_TEXT, &dir},
-        {"rows", FLAG_INT, &o.rows},
-        {"files", FLAG_INT, &o.files},
-        {"group-rows", FLAG_INT, &o.group_rows},
-        {"vocab-cap", FLAG_INT, &o.vocab_cap},
-        {"max-len", FLAG_INT, &o.max_len},
+        {"rows", FLAG_COUNT, &o.rows},
+        {"files", FLAG_COUNT, &o.files},
+        {"group-rows", FLAG_COUNT, &o.group_rows},
+        {"vocab-cap", FLAG_COUNT, &o.vocab_cap},
+        {"max-len", FLAG_COUNT, &o.max_len},
         {"seed", FLAG_INT, &seed},
         {"official", FLAG_PLAIN, &official},
         {"json", FLAG_SWITCH, &json},
@@ -77,11 +77,10 @@ cmd_synth(int argc, char **argv)
     }
     if (!flags_parse(argc, argv, flags, (int)(sizeof flags / sizeof *flags), NULL, &err))
         return fail(2, err.text);
-    negative = (o.rows < 0) + (o.files < 0) + (o.group_rows < 0) + (o.vocab_cap < 0) +
-               (o.max_len < 0);
-    if (!dir || negative)
-        return fail(2, dir ? "expected numbers from 1 on"
-                           : "no directory: give --output DIR");
+    if (!dir)
+        return fail(2, "no directory: give --output DIR");
+    if (o.vocab_cap && o.vocab_cap < 50)
+        return fail(2, "--vocab-cap: expected an integer from 50 on");
     o.seed = (uint64_t)seed;
     o.official = official != 0;
     if (synth_write(dir, &o, &report, &e))

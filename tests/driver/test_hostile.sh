@@ -39,6 +39,20 @@ for schema in "$tmp/piped/x.parquet" /dev/zero; do
     result "schema_${schema##*/}" $?
 done
 
+mkfifo "$tmp/order" "$tmp/weights.safetensors"
+timeout 60 "$pcvr" $train --run-dir "$tmp/r" --order "$tmp/order" >"$tmp/out" 2>"$tmp/err"
+[ $? -eq 1 ] && grep -q "order: not a regular file" "$tmp/err"
+result order_is_a_pipe $?
+timeout 60 "$pcvr" $train --run-dir "$tmp/r" --init "$tmp/weights.safetensors" >"$tmp/out" 2>"$tmp/err"
+[ $? -eq 1 ] && grep -q "weights.safetensors" "$tmp/err"
+result weights_are_a_pipe $?
+
+# A data set of one row, and numbers that synth would not follow.
+expect synth_one_row 0 "1 rows" synth --output "$tmp/one" --rows 1
+for flag in "--rows 0" "--files 0" "--max-len 0" "--group-rows -3" "--vocab-cap 49"; do
+    expect "synth_${flag// /_}" 2 "${flag% *}: expected an integer from" synth --output "$tmp/none" $flag
+done
+
 # Files are not written through descriptors that belong to the streams.
 "$pcvr" $train --run-dir "$tmp/closed" >&- 2>&- <&-
 [ $? -eq 0 ] && ! grep -v '^{"step"' "$tmp/closed/steps.jsonl" && [ "$(wc -l <"$tmp/closed/steps.jsonl")" -eq 2 ]
@@ -49,12 +63,12 @@ result full_output $?
 
 # Signals end the step, save the weights, give 128 and their number.
 for signal in TERM:143 HUP:129; do
-    rm -rf "$tmp/run"
+    rm -rf "$tmp/run" "$tmp/out"
     "$pcvr" $train --run-dir "$tmp/run" --optimizer.max_steps 10000000 --runtime.progress_log_interval_steps 1 \
         >"$tmp/out" 2>"$tmp/err" &
     pid=$!
     for _ in $(seq 600); do
-        grep -q "^step 2/" "$tmp/out" && break
+        grep -qs "^step 2/" "$tmp/out" && break
         sleep 0.1
     done
     kill -"${signal%:*}" $pid
