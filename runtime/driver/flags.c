@@ -240,8 +240,14 @@ setting_flag(Reader *r, const char *arg)
             return unknown(r, arg);
         return transform_chosen(r, positive) && set_switch(r, arg, positive, false);
     }
-    if (!f || f->kind == FIELD_TERMS || f->kind == FIELD_TRANSFORMS)
+    if (!f)
         return unknown(r, arg);
+    if (f->kind == FIELD_TERMS || f->kind == FIELD_TRANSFORMS)
+        return pcvr_fail(r->err, "--%s: a model file sets it (train { %s = [...] })%s",
+                         path, path,
+                         f->kind == FIELD_TERMS
+                             ? ""
+                             : "; flags set fields of the transforms that are there");
     if (!transform_chosen(r, path))
         return false;
     if (f->kind == FIELD_BOOL)

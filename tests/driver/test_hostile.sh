@@ -26,6 +26,10 @@ expect val_batch 2 "--batch-size: expected an integer from 1 on" \
 expect chunk_too_large 2 "--chunk: expected" $train --chunk 99999999999999999999
 expect blank_before_number 2 "--lanes: expected" $train --lanes " 5"
 
+for field in loss.terms data_pipeline.transforms; do
+    expect "list_$field" 2 "--$field: a model file sets it (train { $field = [...] })" $train --$field "[]"
+done
+
 # A pipe among the files is no reason to wait.
 cp -r $small "$tmp/piped"
 mkfifo "$tmp/piped/x.parquet"
