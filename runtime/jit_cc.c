@@ -88,8 +88,11 @@ int
 pcvr_jit_no_compiler(Jit *j)
 {
     char more[300];
-    snprintf(more, sizeof more,
-             "'%.200s': install gcc or clang, or name one with PCVR_CC", j->argv[0]);
+    int why = errno; // of spawn
+    snprintf(more, sizeof more, "'%.200s': %s", j->argv[0],
+             why == EAGAIN || why == ENOMEM
+                 ? strerror(why)
+                 : "install gcc or clang, or name one with PCVR_CC");
     return fail(j, PCVR_EIO, "cannot run the C compiler ", more);
 }
 
@@ -105,6 +108,7 @@ spawn(const char *const *argv, int out)
     int rc = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv,
                           environ);
     posix_spawn_file_actions_destroy(&actions);
+    errno = rc;
     if (rc != 0)
         return PCVR_JIT_NO_COMPILER;
     int status = 0;

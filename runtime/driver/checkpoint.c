@@ -98,26 +98,50 @@ is_directory(const char *path)
     return path && !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-// The child with the largest step that holds weights; among equal steps the greatest
-// name.
+// Whether something hides what is at `path`: that it is not there is no reason.
+static bool
+hidden(const char *path, PcvrError *err)
+{
+    struct stat st;
+    if (!stat(path, &st) || errno == ENOENT || errno == ENOTDIR)
+        return false;
+    pcvr_fail(err, "%s: cannot look for weights: %s", path, strerror(errno));
+    return true;
+}
+
+// The weights in a child directory, or NULL; *failed where that cannot be told.
 static char *
-latest_child(const char *directory)
+child_weights(const char *directory, const char *name, bool *failed, PcvrError *err)
+{
+    char *child = join(directory, name);
+    char *weights = child ? join(child, "model.safetensors") : NULL;
+    free(child);
+    if (is_file(weights))
+        return weights;
+    *failed = !weights ? !pcvr_fail(err, "out of memory") : hidden(weights, err);
+    free(weights);
+    return NULL;
+}
+
+// Those of the child with the largest step that holds weights; among equal steps of the
+// greatest name.
+static char *
+latest_child(const char *directory, bool *failed, PcvrError *err)
 {
     DIR *d = opendir(directory);
     char *best = NULL, best_name[CHECKPOINT_NAME_LIMIT + 1] = "";
     int64_t best_step = -1;
-    for (struct dirent *e; d && (e = readdir(d));) {
+    *failed = !d;
+    if (!d)
+        pcvr_fail(err, "%s: cannot look for weights: %s", directory, strerror(errno));
+    for (struct dirent *e; !*failed && (e = readdir(d));) {
         int64_t step = checkpoint_step(e->d_name);
         if (step < 0 || strlen(e->d_name) > CHECKPOINT_NAME_LIMIT || step < best_step ||
             (step == best_step && strcmp(e->d_name, best_name) < 0))
             continue;
-        char *child = join(directory, e->d_name);
-        char *weights = child ? join(child, "model.safetensors") : NULL;
-        free(child);
-        if (!is_file(weights)) {
-            free(weights);
+        char *weights = child_weights(directory, e->d_name, failed, err);
+        if (!weights)
             continue;
-        }
         free(best);
         best = weights;
         best_step = step;
@@ -139,9 +163,13 @@ checkpoint_find(const char *path, PcvrError *err)
                   path);
         return NULL;
     }
-    char *weights = latest_child(path);
-    if (weights)
+    bool failed;
+    char *weights = latest_child(path, &failed, err);
+    if (weights && !failed)
         return weights;
+    free(weights);
+    if (failed)
+        return NULL;
     weights = join(path, "model.safetensors");
     if (is_file(weights))
         return weights;

@@ -2,6 +2,7 @@
 
 #include "telemetry.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -189,7 +190,8 @@ run_log_open(Run *r, const char *directory, const char *name, PcvrError *err)
         l->both = l->file
                       ? fopencookie(l, "w", (cookie_io_functions_t){.write = log_write})
                       : NULL;
-        ok = l->both || pcvr_fail(err, "%s: cannot write the log", path);
+        ok = l->both || pcvr_fail(err, "%s: cannot write the log: %s", path,
+                                   strerror(errno));
     }
     free(path);
     if (!ok) {

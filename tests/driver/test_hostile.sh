@@ -51,6 +51,14 @@ timeout 60 "$pcvr" $train --run-dir "$tmp/r" --init "$tmp/weights.safetensors" >
 [ $? -eq 1 ] && grep -q "weights.safetensors" "$tmp/err"
 result weights_are_a_pipe $?
 
+# The latest weights that cannot be reached are no reason to take earlier ones.
+"$pcvr" $train --run-dir "$tmp/late" >"$tmp/out" 2>"$tmp/err"
+mkdir "$tmp/late/global_step9"
+expect late_without_weights 0 "AUC" val --experiment models/onetrans.pcvr --dataset-path $small --run-dir "$tmp/late"
+ln -s model.safetensors "$tmp/late/global_step9/model.safetensors"
+expect late_hidden 1 "global_step9/model.safetensors: cannot look for weights: " \
+    val --experiment models/onetrans.pcvr --dataset-path $small --run-dir "$tmp/late"
+
 # A data set of one row, and numbers that synth would not follow.
 expect synth_one_row 0 "1 rows" synth --output "$tmp/one" --rows 1
 for flag in "--rows 0" "--files 0" "--max-len 0" "--group-rows -3" "--vocab-cap 49"; do
