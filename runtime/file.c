@@ -22,19 +22,35 @@ out_clear(PcvrOut *out)
     *out = (PcvrOut){.fd = -1};
 }
 
+// What a link leads to, so that the file is replaced and not the link.
+static char *
+target_of(const char *path)
+{
+    struct stat st;
+    char *real = !lstat(path, &st) && S_ISLNK(st.st_mode) ? realpath(path, NULL) : NULL;
+    return real ? real : strdup(path);
+}
+
 bool
 pcvr_out_open(PcvrOut *out, const char *path, PcvrError *err)
 {
+    struct stat st;
     *out = (PcvrOut){.fd = -1};
-    size_t room = strlen(path) + 40;
-    out->path = strdup(path);
-    out->temporary = malloc(room);
-    if (!out->path || !out->temporary) {
+    out->path = target_of(path);
+    size_t room = out->path ? strlen(out->path) + 40 : 0;
+    out->temporary = out->path ? malloc(room) : NULL;
+    if (!out->temporary) {
         out_clear(out);
         return pcvr_fail(err, "%s: out of memory", path);
     }
-    snprintf(out->temporary, room, "%s.tmp.%ld", path, (long)getpid());
-    out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (!stat(out->path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+        free(out->temporary); // /dev/null and pipes are written to, not replaced
+        out->temporary = NULL;
+        out->fd = open(out->path, O_WRONLY | O_CLOEXEC);
+    } else {
+        snprintf(out->temporary, room, "%s.tmp.%ld", out->path, (long)getpid());
+        out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    }
     if (out->fd < 0) {
         pcvr_fail(err, "%s: cannot write: %s", path, strerror(errno));
         out_clear(out);
@@ -94,7 +110,7 @@ pcvr_out_commit(PcvrOut *out, PcvrError *err)
     if (close(out->fd) && ok)
         ok = pcvr_fail(err, "%s: write failed: %s", out->path, strerror(errno));
     out->fd = -1;
-    if (ok && rename(out->temporary, out->path))
+    if (ok && out->temporary && rename(out->temporary, out->path))
         ok = pcvr_fail(err, "%s: cannot replace: %s", out->path, strerror(errno));
     if (!ok) {
         pcvr_out_abort(out);

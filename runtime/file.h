@@ -7,13 +7,14 @@
 
 #include "error.h"
 
-// A file being written under a temporary name beside its final one.
+// A file being written under a temporary name beside its final one; temporary is NULL for
+// a device or a pipe, which is written to as it is.
 typedef struct PcvrOut {
     int fd;
     char *path, *temporary;
 } PcvrOut;
 
-// Opens `path`.tmp.PID beside `path`. The existing `path` stays as it is until commit.
+// Opens `path`.tmp.PID beside `path`, or beside what a link leads to. The existing `path` stays as it is until commit.
 bool pcvr_out_open(PcvrOut *out, const char *path, PcvrError *err);
 // Appends n bytes. On false the caller still calls pcvr_out_abort.
 bool pcvr_out_write(PcvrOut *out, const void *data, size_t n, PcvrError *err);

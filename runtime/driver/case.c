@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "numbers.h"
 
 // ---- the batch ------------------------------------------------------------------------
@@ -109,8 +110,12 @@ read_json(const Case *c, const char *file, PcvrError *err)
 {
     char path[4200];
     json_error_t e;
-    json_t *v =
-        json_load_file(path_in(c, file, path, sizeof path), JSON_REJECT_DUPLICATES, &e);
+    size_t n;
+    char *text = pcvr_file_read(path_in(c, file, path, sizeof path), &n, err);
+    json_t *v = text ? json_loadb(text, n, JSON_REJECT_DUPLICATES, &e) : NULL;
+    free(text);
+    if (text == NULL)
+        return NULL;
     if (v == NULL)
         pcvr_fail(err, "%s:%d: %s", path, e.line, e.text);
     else if (!json_is_object(v))

@@ -59,6 +59,31 @@ ln -s model.safetensors "$tmp/late/global_step9/model.safetensors"
 expect late_hidden 1 "global_step9/model.safetensors: cannot look for weights: " \
     val --experiment models/onetrans.pcvr --dataset-path $small --run-dir "$tmp/late"
 
+# Pipes, and so devices, are written to; links stay links.
+mkfifo "$tmp/pipe"
+pcvrc=${BUILD:-build}/pcvrc
+cat "$tmp/pipe" >"$tmp/rule" &
+timeout 60 "$pcvrc" models/onetrans.pcvr -o "$tmp/gen" -MD -MF "$tmp/pipe" >"$tmp/out" 2>"$tmp/err"
+[ $? -eq 0 ] && [ -p "$tmp/pipe" ] && wait && grep -q "onetrans.pcvr" "$tmp/rule" && ! ls "$tmp"/pipe.* 2>/dev/null
+result pcvrc_to_a_pipe $?
+cp "$tmp/gen/onetrans.c" "$tmp/wanted.c"
+echo earlier >"$tmp/real.c"
+ln -sf ../real.c "$tmp/gen/onetrans.c"
+"$pcvrc" models/onetrans.pcvr -o "$tmp/gen" >"$tmp/out" 2>"$tmp/err"
+[ -L "$tmp/gen/onetrans.c" ] && cmp "$tmp/real.c" "$tmp/wanted.c"
+result pcvrc_to_a_link $?
+val="val --experiment models/onetrans.pcvr --dataset-path $small --run-dir $tmp/piped_run"
+"$pcvr" $train --run-dir "$tmp/piped_run" >"$tmp/out" 2>"$tmp/err"
+cat "$tmp/pipe" >"$tmp/evaluation" &
+timeout 60 "$pcvr" $val --output "$tmp/pipe" >"$tmp/out" 2>"$tmp/err"
+[ $? -eq 0 ] && [ -p "$tmp/pipe" ] && wait && grep -q '"auc"' "$tmp/evaluation" && ! ls "$tmp"/pipe.* 2>/dev/null
+result val_to_a_pipe $?
+ln -s real.json "$tmp/link.json"
+echo earlier >"$tmp/real.json"
+"$pcvr" $val --output "$tmp/link.json" >"$tmp/out" 2>"$tmp/err"
+[ -L "$tmp/link.json" ] && grep -q '"auc"' "$tmp/real.json"
+result val_to_a_link $?
+
 # A data set of one row, and numbers that synth would not follow.
 expect synth_one_row 0 "1 rows" synth --output "$tmp/one" --rows 1
 for flag in "--rows 0" "--files 0" "--max-len 0" "--group-rows -3" "--vocab-cap 49"; do
