@@ -98,10 +98,10 @@ result closed_streams $?
 [ $? -eq 1 ] && grep -q "cannot write the output" "$tmp/err" && ls "$tmp"/full/global_step2*/model.safetensors >/dev/null
 result full_output $?
 
-# Signals end the step, save the weights, give 128 and their number.
+# Signals end the step, save the weights, give 128 and their number. Whoever runs this may ignore them.
 for signal in TERM:143 HUP:129; do
     rm -rf "$tmp/run" "$tmp/out"
-    "$pcvr" $train --run-dir "$tmp/run" --optimizer.max_steps 10000000 --runtime.progress_log_interval_steps 1 \
+    env --default-signal "$pcvr" $train --run-dir "$tmp/run" --optimizer.max_steps 10000000 --runtime.progress_log_interval_steps 1 \
         >"$tmp/out" 2>"$tmp/err" &
     pid=$!
     for _ in $(seq 600); do
