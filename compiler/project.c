@@ -366,7 +366,7 @@ static Node *
 bias_user(const Projector *j, const Node *m)
 {
     Node *u = j->n_users[m->id] == 1 ? j->user[m->id] : NULL;
-    if (u == NULL || u->op != OP_ADD || u->in[0] == u->in[1] ||
+    if (m->op != OP_MATMUL || u == NULL || u->op != OP_ADD || u->in[0] == u->in[1] ||
         !shape_equal(u->shape, m->shape))
         return NULL;
     const Node *b = u->in[u->in[0] == m];
