@@ -4,7 +4,8 @@
 // they are; moves (lookups, slices, views) are done again, and so is what takes a few operations an element
 // (activations, norms, scaling) on values that are at hand: reading it back from memory costs as much. Of the
 // rest, a value inside a chosen block call is recomputed where its own backward region needs it, and every
-// other one is kept. So a chosen call keeps just its inputs. Recomputation is by clones: the same operations on the same operands give the same bits.
+// other one is kept. So a chosen call keeps just its inputs. Recomputation is by clones: the same operations
+// on the same operands give the same bits.
 //
 // Needs: the backward graph, block calls.  Leaves: kept marks, clones in part RECOMPUTE standing before the
 // first backward node of their group, backward nodes that read clones; originals that nothing reads any more

@@ -7,7 +7,9 @@
 // samples of the group pass. None of it changes a bit: each element of a product keeps its chain, each
 // accumulator gets its addends sample by sample, whatever the group.
 //
-// Needs: statements in an order that respects what they read.  Leaves: statements grouped by phase.
+// Recomputed values wait until something of a phase needs them; statements of a strip stay together.
+//
+// Needs: statements in an order that respects what they read.  Leaves: statements grouped by phase and strip.
 
 #include "phase.h"
 

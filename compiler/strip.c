@@ -217,8 +217,7 @@ stmt_rows(Stmt *s, Key key, int *axis)
     }
 }
 
-// The table of a rotation holds cosines of all rows, then sines; a weight of a product moves with the
-// outer position alone.
+// A weight of a product, or an accumulator, moves with the outer position alone.
 static bool
 moves_with_rows(const Stmt *s, int i)
 {
@@ -227,7 +226,8 @@ moves_with_rows(const Stmt *s, int i)
     return !weight;
 }
 
-// Distances of view i of a statement; false where outer positions are not even.
+// Distances of view i of a statement; false where outer positions are not even. The table of a rotation holds
+// the cosines of all rows, then the sines.
 static bool
 view_steps(Stmt *s, int i, int axis, Key key, int64_t *row, int64_t *outer)
 {
