@@ -31,7 +31,8 @@ mask_pair(Emit *e, const Stmt *s, const Mask *m, int *lists, const char *fmt)
 const View *
 captured_view(const Stmt *s, const Mask *m)
 {
-    return &s->in[m->value + (s->kind == ST_ATTEND_BACK && m->value >= 3)];
+    bool back = s->kind == ST_ATTEND_BACK && m->value >= 3;
+    return &s->in[m->value + (back ? ATTEND_BACK_EXTRA : 0)];
 }
 
 // An element of a captured tensor or where it lies, its holes filled; the piece's own text is put
@@ -174,6 +175,20 @@ put_mask_bytes(Emit *e, const Stmt *s, int64_t queries, int64_t keys)
     put(e, ";\n            (void)i, (void)j;\n        }\n    }\n");
 }
 
+// The adjoint of the result, the result and its stats.
+static void
+put_result(Emit *e, const Stmt *s, const char **at)
+{
+    int row = s->in[0].rank - 2;
+    put(e, "    const k_attend_result result = {\n        .dout = ");
+    put_at(e, &s->in[3], at, false);
+    put(e, ", .lddo = %D,\n        .out = ", s->in[3].stride[row]);
+    put_at(e, &s->in[4], at, false);
+    put(e, ", .ldo = %D,\n        .stats = ", s->in[4].stride[row]);
+    put_at(e, &s->in[5], at, false);
+    put(e, ",\n    };\n");
+}
+
 static void
 put_call(Emit *e, const Stmt *s, const Range *r)
 {
@@ -213,15 +228,19 @@ put_call(Emit *e, const Stmt *s, const Range *r)
         n->a.q_first, batch ? " + " : "",
         batch ? arena_printf(a, "%s * %lld", number, (long long)(n->a.heads * T0)) : "", n->a.k_first);
     put(e, "        .scratch = %p,\n    };\n", &s->in[s->n_in - 2]);
-    put(e, back ? "    k_attention_back(&attend, " : "    k_attention(&attend, ");
-    if (back) {
-        put_at(e, &s->in[3], at, false);
-        put(e, ", %D, ", s->in[3].stride[rank - 2]);
-    }
-    for (int o = 0; o < s->n_out; o++) {
-        put(e, o ? ", " : "");
+    if (back)
+        put_result(e, s, at);
+    put(e, back ? "    k_attention_back(&attend, &result" : "    k_attention(&attend");
+    for (int o = 0; o < (back ? 3 : 1); o++) {
+        put(e, ", ");
         put_at(e, &s->out[o], at, false);
         put(e, ", %D", s->out[o].stride[rank - 2]);
+    }
+    if (!back && s->n_out > 1) {
+        put(e, ", ");
+        put_at(e, &s->out[1], at, false);
+    } else if (!back) {
+        put(e, ", NULL");
     }
     put(e, ");\n    }\n");
 }

@@ -316,6 +316,8 @@ extern const OpInfo op_info[OP_COUNT];
 // As the language writes it, for messages: "'@'", "'max'".
 const char *op_symbol(Op op);
 
+// Operands of attend_back between v and the captured tensors: adjoint, result, its stats.
+enum { ATTEND_BACK_EXTRA = 3 };
 // ops_attend.c Whether the mask of an attend or attend_back node lets query i see key j,
 // both as numbered in the tensors as written: 0 no, 1 yes, 2 depends on captured tensors.
 int mask_allows(const Node *n, int64_t i, int64_t j);

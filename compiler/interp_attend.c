@@ -67,8 +67,10 @@ add_scaled(double *y, double s, const double *x, int64_t n)
         y[k] += s * x[k];
 }
 
-static void
-weights_of_row(Attention *a, int64_t i, const double *q, const double *keys)
+// Returns the sum of the exponentials, and their highest score.
+static double
+weights_of_row(Attention *a, int64_t i, const double *q, const double *keys,
+               double *highest)
 {
     double *w = a->weight + i * a->S, top = -HUGE_VAL, sum = 0;
     const bool *allowed = a->allowed + i * a->S;
@@ -86,6 +88,8 @@ weights_of_row(Attention *a, int64_t i, const double *q, const double *keys)
     for (int64_t j = 0; j < a->S; j++)
         if (allowed[j])
             w[j] /= sum;
+    *highest = top;
+    return sum;
 }
 
 // Softmax weights and dropout factors of a head; q and keys point at its first lane.
@@ -100,7 +104,8 @@ weights(Attention *a, int64_t batch, int64_t head, const double *q, const double
     bool draws = it->training && at->p > 0;
     double kept = draws ? (double)pcvr_drop_scale(at->p) : 1;
     for (int64_t i = 0; i < a->T; i++) {
-        weights_of_row(a, i, q + i * a->D, keys);
+        double top;
+        weights_of_row(a, i, q + i * a->D, keys, &top);
         for (int64_t j = 0; j < a->S; j++) {
             int64_t row = (batch * at->heads + head) * rows + at->q_first + i;
             uint64_t element = (uint64_t)(row * cols + at->k_first + j);
@@ -170,7 +175,7 @@ back_row(const Attention *a, const HeadBack *h, int64_t i)
 void
 eval_attend_back(Interp *it, const Node *n)
 {
-    Attention a = attention_begin(it, n, 1);
+    Attention a = attention_begin(it, n, ATTEND_BACK_EXTRA);
     double *dp = arena_array(&it->scratch, double, a.S);
     for (int64_t b = 0; b < a.batch; b++)
         for (int64_t h = 0; h < n->a.heads; h++) {
@@ -192,11 +197,35 @@ eval_attend_back(Interp *it, const Node *n)
         }
 }
 
+// Each query's highest score times log2 e, and the inverse of the sum of powers, by heads.
+static void
+eval_stats(Interp *it, const Node *n)
+{
+    const Node *x = n->in[0];
+    Attention a = attention_begin(it, x, 0);
+    int64_t H = x->a.heads;
+    for (int64_t b = 0; b < a.batch; b++)
+        for (int64_t h = 0; h < H; h++)
+            for (int64_t i = 0; i < a.T; i++) {
+                const double *q = in(it, x, 0)->f + (b * a.T + i) * a.D + h * a.K;
+                const double *k = in(it, x, 1)->f + b * a.S * a.D + h * a.K;
+                double *y = out(it, n)->f + (b * 2 * H + h) * a.T + i;
+                double top = 0;
+                double sum = weights_of_row(&a, i, q, k, &top);
+                y[0] = top / log(2);
+                y[H * a.T] = sum > 0 ? 1 / sum : 0;
+            }
+}
+
 void
 eval_part(Interp *it, const Node *n)
 {
     const Node *back = n->in[0];
     int64_t at = 0;
+    if (back->op == OP_ATTEND) {
+        eval_stats(it, n);
+        return;
+    }
     for (int k = 0; k < n->a.index; k++)
         at += shape_size(back->in[k]->shape);
     Tensor *y = out(it, n);

@@ -34,13 +34,13 @@ void
 lower_attend(Tiles *t, Node *n)
 {
     bool back = n->op == OP_ATTEND_BACK;
-    int fixed = back ? 4 : 3;
+    int fixed = back ? 3 + ATTEND_BACK_EXTRA : 3;
     Shape q = n->in[0]->shape;
     if (shape_size(q) == 0)
         return;
     int64_t keys = n->in[1]->shape.dim[n->in[1]->shape.rank - 2];
     int64_t width = q.dim[q.rank - 1] / n->a.heads, queries = q.dim[q.rank - 2];
-    View in[4];
+    View in[3 + ATTEND_BACK_EXTRA];
     for (int k = 0; k < fixed; k++)
         in[k] = attend_operand(t, n->in[k]);
     int64_t written = n->a.k_rows > keys ? n->a.k_rows : keys;
@@ -58,9 +58,10 @@ lower_attend(Tiles *t, Node *n)
     Shape bytes = {.rank = 2, .dim = {keys, row}};
     s->in[n->n_in + 1] = temp_new(t, DT_BOOL, bytes, n);
     View place[3];
-    s->n_out = back ? 3 : 1;
+    Node *stats = back ? NULL : part_of(n, 0);
+    s->n_out = back ? 3 : stats ? 2 : 1;
     for (int k = 0; k < s->n_out; k++) {
-        Node *r = back ? part_of(n, k) : n;
+        Node *r = back ? part_of(n, k) : k ? stats : n;
         if (r)
             s->out[k] = result_place(t, r);
         else

@@ -60,32 +60,64 @@ infer_attend(Graph *g, Node *n)
     return need_attention(g, n, 0);
 }
 
+// A second result of the forward pass.
+static Node *
+stats_of(Graph *g, Node *n)
+{
+    Part part = g->part;
+    Call *call = g->call;
+    g->part = n->part;
+    g->call = n->call;
+    Node *stats = graph_add(g, OP_PART, &n, 1, (Attr){0}, n->place);
+    g->part = part;
+    g->call = call;
+    return stats;
+}
+
 void
 grad_attend(Grad *gr, Node *n, Node *dy)
 {
     Graph *g = grad_graph(gr);
-    Node **in = arena_array(&g->mem->perm, Node *, n->n_in + 1);
+    Node **in = arena_array(&g->mem->perm, Node *, n->n_in + ATTEND_BACK_EXTRA);
     for (int k = 0; k < 3; k++)
         in[k] = n->in[k];
     in[3] = dy;
+    in[4] = n;
+    in[5] = stats_of(g, n);
     for (int k = 3; k < n->n_in; k++)
-        in[k + 1] = n->in[k];
-    Node *back = graph_add(g, OP_ATTEND_BACK, in, n->n_in + 1, n->a, n->place);
+        in[k + ATTEND_BACK_EXTRA] = n->in[k];
+    Node *back =
+        graph_add(g, OP_ATTEND_BACK, in, n->n_in + ATTEND_BACK_EXTRA, n->a, n->place);
     for (int k = 0; k < 3; k++)
         if (grad_wants(gr, n, k))
             grad_add(gr, n, k,
                      graph_add(g, OP_PART, &back, 1, (Attr){.index = k}, n->place));
 }
 
+// [.., 2 heads, T]
+static Shape
+stats_shape(const Node *attend)
+{
+    Shape s = attend->in[0]->shape;
+    s.dim[s.rank - 1] = s.dim[s.rank - 2];
+    s.dim[s.rank - 2] = 2 * attend->a.heads;
+    return s;
+}
+
 // The three adjoints behind each other.
 bool
 infer_attend_back(Graph *g, Node *n)
 {
-    if (!need_attention(g, n, 1))
+    if (!need_attention(g, n, ATTEND_BACK_EXTRA))
         return false;
-    if (!shape_equal(n->in[3]->shape, n->in[0]->shape))
-        return op_error(g, n, "needs an adjoint of the shape of q, found %s and %s",
-                        in_text(g, n, 0), in_text(g, n, 3));
+    for (int k = 3; k < 5; k++)
+        if (!shape_equal(n->in[k]->shape, n->in[0]->shape))
+            return op_error(
+                g, n, "needs an adjoint and a result of the shape of q, found %s and %s",
+                in_text(g, n, 0), in_text(g, n, k));
+    if (!shape_equal(n->in[5]->shape, stats_shape(n)))
+        return op_error(g, n, "needs stats of %lld heads, found %s",
+                        (long long)n->a.heads, in_text(g, n, 5));
     int64_t size = shape_size(n->in[0]->shape) + 2 * shape_size(n->in[1]->shape);
     n->shape = shape_of(1, &size);
     return true;
@@ -94,11 +126,13 @@ infer_attend_back(Graph *g, Node *n)
 bool
 infer_part(Graph *g, Node *n)
 {
-    if (n->in[0]->op != OP_ATTEND_BACK || n->a.index < 0 || n->a.index > 2)
-        die("part %lld of '%s'", (long long)n->a.index, op_info[n->in[0]->op].name);
+    const Node *x = n->in[0];
+    bool back = x->op == OP_ATTEND_BACK;
+    if (!(back || x->op == OP_ATTEND) || n->a.index < 0 || n->a.index > (back ? 2 : 0))
+        die("part %lld of '%s'", (long long)n->a.index, op_info[x->op].name);
     (void)g;
     n->type = DT_F32;
-    n->shape = n->in[0]->in[n->a.index]->shape;
+    n->shape = back ? x->in[n->a.index]->shape : stats_shape(x);
     return true;
 }
 

@@ -31,16 +31,13 @@ k_attend_transpose(const k_attend *a, const k_attend_block *b, const float *x,
         }
 }
 
-// y[j][queries] = rows of x[S, W] times xt, for the keys of every run.
+// y[keys][queries] = rows of x[S, W] times xt, for the keys of a step.
 static inline void
-k_attend_scores(const k_attend *a, const k_attend_block *b, const float *x, ptrdiff_t ldx,
-                const float *xt, float *y)
+k_attend_scores(const k_attend *a, const k_attend_block *b, const k_attend_keys *s,
+                const float *x, ptrdiff_t ldx, const float *xt, float *y)
 {
-    for (int r = 0; r < b->runs; r++) {
-        const int j = b->run[2 * r], keys = b->run[2 * r + 1] - j;
-        k_gemm_nn(keys, b->nv * PCVR_VL, a->W, x + j * ldx, ldx, xt, K_ATTEND_QUERIES,
-                  NULL, 0, y + j * K_ATTEND_QUERIES, K_ATTEND_QUERIES);
-    }
+    k_gemm_nn(s->to - s->from, b->nv * PCVR_VL, a->W, x + s->from * ldx, ldx, xt,
+              K_ATTEND_QUERIES, NULL, 0, y, K_ATTEND_QUERIES);
 }
 
 // Moves a query's drop bits, from bit `at` of `bits` on, to its lane of the words.
@@ -100,92 +97,132 @@ k_attend_seen(const k_attend_block *b, int i, int j, v_f32 x, v_f32 other)
     return v_blend(vm_bits(b->seen[j] >> (i * PCVR_VL)), x, other);
 }
 
-// The softmax of one vector of queries, or of two side by side, so that the chains of one
-// hide the other's latency.  Scores become 2^(score - maximum), 0 where unseen, after
-// dropout if `drop`; inv gets 1 / sum a query, 0 if it sees nothing.
-K_INLINE void
-k_attend_softmax_pair(const k_attend *a, const k_attend_block *b, int i, const int two,
-                      const int drop, v_f32 *inv)
-{
-    const v_f32 low = v_set1(-HUGE_VALF), zero = v_zero();
-    const v_f32 scale = v_set1(drop ? a->drop->scale : 1.0f);
-    v_f32 top0 = low, top1 = low, sum0 = zero, sum1 = zero;
-    for (int r = 0; r < b->runs; r++)
-        for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++) {
-            const float *p = b->p + j * K_ATTEND_QUERIES + i * PCVR_VL;
-            top0 = v_max(k_attend_seen(b, i, j, v_load(p), low), top0);
-            if (two)
-                top1 = v_max(k_attend_seen(b, i + 1, j, v_load(p + PCVR_VL), low), top1);
-        }
-    for (int r = 0; r < b->runs; r++)
-        for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++) {
-            float *p = b->p + j * K_ATTEND_QUERIES + i * PCVR_VL;
-            v_f32 e = v_exp2_down(v_sub(v_load(p), top0));
-            e = k_attend_seen(b, i, j, e, zero);
-            sum0 = v_add(sum0, e);
-            if (drop)
-                e = v_blend(k_attend_dropped(a, b, i, j), zero, v_mul(e, scale));
-            v_store(p, e);
-            if (!two)
-                continue;
-            v_f32 f = v_exp2_down(v_sub(v_load(p + PCVR_VL), top1));
-            f = k_attend_seen(b, i + 1, j, f, zero);
-            sum1 = v_add(sum1, f);
-            if (drop)
-                f = v_blend(k_attend_dropped(a, b, i + 1, j), zero, v_mul(f, scale));
-            v_store(p + PCVR_VL, f);
-        }
-    inv[i] = v_blend(v_eq(sum0, zero), zero, v_div(v_set1(1.0f), sum0));
-    if (two)
-        inv[i + 1] = v_blend(v_eq(sum1, zero), zero, v_div(v_set1(1.0f), sum1));
-}
-
+// The highest score of each query so far; p are the scores of a step. Even and odd keys apart, so
+// that one chain hides the other's latency: the highest of all is the same.
 K_FN void
-k_attend_softmax(const k_attend *a, const k_attend_block *b, int drop, v_f32 *inv)
+k_attend_tops(const k_attend_block *b, const k_attend_keys *s, const float *p, v_f32 *top)
 {
-    for (int i = 0; i < b->nv; i += 2) {
-        if (i + 1 < b->nv && drop)
-            k_attend_softmax_pair(a, b, i, 1, 1, inv);
-        else if (i + 1 < b->nv)
-            k_attend_softmax_pair(a, b, i, 1, 0, inv);
-        else if (drop)
-            k_attend_softmax_pair(a, b, i, 0, 1, inv);
-        else
-            k_attend_softmax_pair(a, b, i, 0, 0, inv);
+    const v_f32 low = v_set1(-HUGE_VALF);
+    for (int i = 0; i < b->nv; i++, p += PCVR_VL) {
+        v_f32 even = top[i], odd = low;
+        int j = s->from;
+        const float *x = p;
+        for (; j + 2 <= s->to; j += 2, x += 2 * K_ATTEND_QUERIES) {
+            even = v_max(k_attend_seen(b, i, j, v_load(x), low), even);
+            odd =
+                v_max(k_attend_seen(b, i, j + 1, v_load(x + K_ATTEND_QUERIES), low), odd);
+        }
+        if (j < s->to)
+            even = v_max(k_attend_seen(b, i, j, v_load(x), low), even);
+        top[i] = v_max(odd, even);
     }
 }
 
-// yt[W][queries] = x[S, W]' p, one chain over the keys, stepping over pairs that are unseen.
+// One vector of scores becomes 2^(score - top), 0 where unseen, after dropout if `drop`; returns it
+// without dropout.
+K_INLINE v_f32
+k_attend_weigh_one(const k_attend *a, const k_attend_block *b, int i, int j,
+                   const int drop, v_f32 top, const float *p, float *e)
+{
+    const v_f32 zero = v_zero();
+    v_f32 x = k_attend_seen(b, i, j, v_exp2_down(v_sub(v_load(p), top)), zero);
+    const v_f32 whole = x;
+    if (drop)
+        x = v_blend(k_attend_dropped(a, b, i, j), zero, v_mul(x, v_set1(a->drop->scale)));
+    v_store(e, x);
+    return whole;
+}
+
+// The same for the scores p of a step; sums before dropout are added to sum. Two vectors side by
+// side, or one: the chains of one hide the other's latency.
+K_INLINE void
+k_attend_weigh_pair(const k_attend *a, const k_attend_block *b, const k_attend_keys *s,
+                    int i, const int two, const int drop, const v_f32 *top,
+                    const float *p, v_f32 *sum, float *e)
+{
+    const v_f32 top0 = top[i], top1 = top[two ? i + 1 : i];
+    v_f32 sum0 = sum[i], sum1 = v_zero();
+    if (two)
+        sum1 = sum[i + 1];
+    p += i * PCVR_VL, e += i * PCVR_VL;
+    for (int j = s->from; j < s->to; j++, p += K_ATTEND_QUERIES, e += K_ATTEND_QUERIES) {
+        sum0 = v_add(sum0, k_attend_weigh_one(a, b, i, j, drop, top0, p, e));
+        if (two)
+            sum1 = v_add(sum1, k_attend_weigh_one(a, b, i + 1, j, drop, top1, p + PCVR_VL,
+                                                  e + PCVR_VL));
+    }
+    sum[i] = sum0;
+    if (two)
+        sum[i + 1] = sum1;
+}
+
 K_FN void
-k_attend_mix_careful(const k_attend *a, const k_attend_block *b, const float *x,
-                     ptrdiff_t ldx, const float *p, float *yt)
+k_attend_weigh(const k_attend *a, const k_attend_block *b, const k_attend_keys *s,
+               const v_f32 *top, const float *p, v_f32 *sum, float *e)
+{
+    for (int i = 0; i < b->nv; i += 2) {
+        if (i + 1 < b->nv && a->drop)
+            k_attend_weigh_pair(a, b, s, i, 1, 1, top, p, sum, e);
+        else if (i + 1 < b->nv)
+            k_attend_weigh_pair(a, b, s, i, 1, 0, top, p, sum, e);
+        else if (a->drop)
+            k_attend_weigh_pair(a, b, s, i, 0, 1, top, p, sum, e);
+        else
+            k_attend_weigh_pair(a, b, s, i, 0, 0, top, p, sum, e);
+    }
+}
+
+// yt[W][queries] += x[S, W]' p, one chain over the keys of a step, past pairs that are unseen.
+K_FN void
+k_attend_mix_careful(const k_attend *a, const k_attend_block *b, const k_attend_keys *s,
+                     const float *x, ptrdiff_t ldx, const float *p, float *yt)
 {
     for (int d = 0; d < a->W; d++)
         for (int i = 0; i < b->nv; i++) {
-            v_f32 s = v_zero();
-            for (int r = 0; r < b->runs; r++)
-                for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++) {
-                    const v_f32 w = v_load(p + j * K_ATTEND_QUERIES + i * PCVR_VL);
-                    const v_f32 t = v_fma(v_set1(x[j * ldx + d]), w, s);
-                    s = v_blend(vm_bits(b->seen[j] >> (i * PCVR_VL)), t, s);
-                }
-            v_store(yt + d * K_ATTEND_QUERIES + i * PCVR_VL, s);
+            v_f32 sum = v_load(yt + d * K_ATTEND_QUERIES + i * PCVR_VL);
+            for (int j = s->from; j < s->to; j++) {
+                const v_f32 w =
+                    v_load(p + (j - s->from) * K_ATTEND_QUERIES + i * PCVR_VL);
+                const v_f32 t = v_fma(v_set1(x[j * ldx + d]), w, sum);
+                sum = v_blend(vm_bits(b->seen[j] >> (i * PCVR_VL)), t, sum);
+            }
+            v_store(yt + d * K_ATTEND_QUERIES + i * PCVR_VL, sum);
         }
 }
 
+// yt[W][queries] += x[S, W]' p, p the weights of a step.
 static inline void
-k_attend_mix(const k_attend *a, const k_attend_block *b, const float *x, ptrdiff_t ldx,
-             const float *p, float *yt)
+k_attend_mix(const k_attend *a, const k_attend_block *b, const k_attend_keys *s,
+             const float *x, ptrdiff_t ldx, const float *p, float *yt)
 {
-    if (b->care || !b->runs) {
-        k_attend_mix_careful(a, b, x, ldx, p, yt);
-        return;
+    if (b->care)
+        k_attend_mix_careful(a, b, s, x, ldx, p, yt);
+    else
+        k_gemm_tn(a->W, b->nv * PCVR_VL, s->to - s->from, x + s->from * ldx, ldx, p,
+                  K_ATTEND_QUERIES, yt, K_ATTEND_QUERIES, yt, K_ATTEND_QUERIES);
+}
+
+// out' of a head, not yet divided by the sums: scores of all keys for their maximum, then step by
+// step what is in the first cache.
+K_FN void
+k_attend_head(const k_attend *a, k_attend_block *b, int head, v_f32 *top, v_f32 *sum)
+{
+    const int c = head * a->W;
+    k_attend_keys s = K_ATTEND_BEFORE, again = K_ATTEND_BEFORE;
+    float *p = b->p;
+    for (int i = 0; i < b->nv; i++)
+        top[i] = v_set1(-HUGE_VALF), sum[i] = v_zero();
+    for (; k_attend_next(b, &s); p += (s.to - s.from) * K_ATTEND_QUERIES) {
+        k_attend_scores(a, b, &s, a->k + c, a->ldk, b->qt, p);
+        k_attend_tops(b, &s, p, top);
     }
-    for (int r = 0; r < b->runs; r++) {
-        const int j = b->run[2 * r], keys = b->run[2 * r + 1] - j;
-        k_gemm_tn(a->W, b->nv * PCVR_VL, keys, x + j * ldx, ldx, p + j * K_ATTEND_QUERIES,
-                  K_ATTEND_QUERIES, r ? yt : NULL, K_ATTEND_QUERIES, yt,
-                  K_ATTEND_QUERIES);
+    if (a->drop)
+        k_attend_draw(a, b, head);
+    k_fill(a->W, b->nv * PCVR_VL, 0.0f, b->ot, K_ATTEND_QUERIES);
+    for (p = b->p; k_attend_next(b, &again);
+         p += (again.to - again.from) * K_ATTEND_QUERIES) {
+        k_attend_weigh(a, b, &again, top, p, sum, b->g);
+        k_attend_mix(a, b, &again, a->v + c, a->ldv, b->g, b->ot);
     }
 }
 
@@ -203,12 +240,13 @@ k_attend_put(const k_attend *a, const k_attend_block *b, const v_f32 *inv, float
     k_transpose(a->W, b->n, yt, K_ATTEND_QUERIES, y, ldy);
 }
 
-// out[T, H W], overwritten; a query that sees no key gets zeros.
+// out[T, H W], overwritten; a query that sees no key gets zeros. stats[2, H, T], where not NULL, get
+// what the backward pass wants to know (k_attend_result).
 K_FN void
-k_attention(const k_attend *a, float *out, ptrdiff_t ldo)
+k_attention(const k_attend *a, float *out, ptrdiff_t ldo, float *stats)
 {
     if (k_attend_is_few(a)) {
-        k_attention_few(a, out, ldo);
+        k_attention_few(a, out, ldo, stats);
         return;
     }
     k_attend_block b = k_attend_place(a, 0);
@@ -217,14 +255,20 @@ k_attention(const k_attend *a, float *out, ptrdiff_t ldo)
         k_attend_see(a, &b, q0, k_attend_block_size(a, q0));
         b.care = k_attend_keys_need_care(a, &b);
         for (int h = 0; h < a->H; h++) {
-            v_f32 inv[K_ATTEND_NV];
+            v_f32 top[K_ATTEND_NV], inv[K_ATTEND_NV];
             const int c = h * a->W;
             k_attend_transpose(a, &b, a->q + q0 * a->ldq + c, a->ldq, factor, b.qt);
-            k_attend_scores(a, &b, a->k + c, a->ldk, b.qt, b.p);
-            if (a->drop)
-                k_attend_draw(a, &b, h);
-            k_attend_softmax(a, &b, a->drop != NULL, inv);
-            k_attend_mix(a, &b, a->v + c, a->ldv, b.p, b.ot);
+            k_attend_head(a, &b, h, top, inv);
+            for (int i = 0; i < b.nv; i++) {
+                const int lanes = k_min(PCVR_VL, b.n - i * PCVR_VL),
+                          at = q0 + i * PCVR_VL;
+                const v_f32 sum = inv[i], zero = v_zero();
+                inv[i] = v_blend(v_eq(sum, zero), zero, v_div(v_set1(1.0f), sum));
+                if (!stats)
+                    continue;
+                v_store_n(stats + h * a->T + at, lanes, top[i]);
+                v_store_n(stats + (a->H + h) * a->T + at, lanes, inv[i]);
+            }
             k_attend_put(a, &b, inv, b.ot, out + q0 * ldo + c, ldo);
         }
     }

@@ -8,15 +8,6 @@
 
 #include "pcvr_attend_parts.h"
 
-// Below this many queries rows are faster than lanes.
-enum { K_ATTEND_FEW = PCVR_VL == 16 ? 8 : PCVR_VL == 8 ? 6 : 0 };
-
-static inline int
-k_attend_is_few(const k_attend *a)
-{
-    return a->T <= K_ATTEND_FEW && !a->k_index;
-}
-
 // Lanes j.. of a row that query i sees.
 K_INLINE v_mask
 k_few_seen(const k_attend_block *b, int i, ptrdiff_t j, int lanes)
@@ -65,11 +56,11 @@ k_few_scores(const k_attend *a, const k_attend_block *b, const float *x, ptrdiff
          (j = (b)->run[2 * run_], keys = (b)->run[2 * run_ + 1] - j, 1);                 \
          run_++)
 
-// Row p of query i becomes 2^(score - maximum), 0 where unseen, after dropout if `drop`;
-// returns 1 / sum, 0 if nothing is seen.
-K_INLINE float
+// Row p of query i becomes 2^(score - maximum), 0 where unseen, after dropout if `drop`; stats
+// become the maximum and 1 / sum, 0 if nothing is seen.
+K_INLINE void
 k_few_softmax_row(const k_attend *a, const k_attend_block *b, int i, const int drop,
-                  float *p)
+                  float *p, float stats[2])
 {
     const v_f32 low = v_set1(-HUGE_VALF);
     const v_f32 scale = v_set1(drop ? a->drop->scale : 1.0f);
@@ -79,7 +70,8 @@ k_few_softmax_row(const k_attend *a, const k_attend_block *b, int i, const int d
         const v_f32 s = v_load_n(p + j + l, lanes);
         top = v_max(v_blend(k_few_seen(b, i, j + l, lanes), s, low), top);
     });
-    const v_f32 most = v_set1(v_hmax(top));
+    stats[0] = v_hmax(top);
+    const v_f32 most = v_set1(stats[0]);
     K_EACH_RUN(b, j, keys)
     K_EACH(l, lanes, keys, {
         v_f32 e = v_exp2_down(v_sub(v_load_n(p + j + l, lanes), most));
@@ -90,7 +82,7 @@ k_few_softmax_row(const k_attend *a, const k_attend_block *b, int i, const int d
         v_store_n(p + j + l, lanes, e);
     });
     const float total = v_hsum(sum);
-    return total == 0.0f ? 0.0f : 1.0f / total;
+    stats[1] = total == 0.0f ? 0.0f : 1.0f / total;
 }
 
 // Rows of queries scaled for the softmax by powers of 2.
@@ -142,7 +134,7 @@ k_few_spread(const k_attend *a, const k_attend_block *b, const float *p, const f
 }
 
 K_FN void
-k_attention_few(const k_attend *a, float *out, ptrdiff_t ldo)
+k_attention_few(const k_attend *a, float *out, ptrdiff_t ldo, float *stats)
 {
     k_attend_block b = k_attend_place(a, 0);
     const float factor = K_LOG2_E / sqrtf((float)a->W);
@@ -150,85 +142,83 @@ k_attention_few(const k_attend *a, float *out, ptrdiff_t ldo)
     b.care = k_attend_keys_need_care(a, &b);
     for (int h = 0; h < a->H; h++) {
         const int c = h * a->W;
-        float inv[K_ATTEND_QUERIES];
+        float row[K_ATTEND_FEW_MOST][2];
         k_few_scale(a, a->q + c, factor, b.qt);
         k_few_scores(a, &b, b.qt, a->W, a->k + c, a->ldk, b.p);
         for (int i = 0; i < a->T; i++) {
             float *p = b.p + i * a->S;
             if (a->drop && b.runs) {
                 k_few_draw(a, &b, h, i);
-                inv[i] = k_few_softmax_row(a, &b, i, 1, p);
+                k_few_softmax_row(a, &b, i, 1, p, row[i]);
             } else {
-                inv[i] = k_few_softmax_row(a, &b, i, 0, p);
+                k_few_softmax_row(a, &b, i, 0, p, row[i]);
             }
         }
         k_few_mix(a, &b, b.p, a->v + c, a->ldv, out + c, ldo);
-        for (int i = 0; i < a->T; i++)
+        for (int i = 0; i < a->T; i++) {
             for (int d = 0; d < a->W; d++)
-                out[i * ldo + c + d] *= inv[i];
+                out[i * ldo + c + d] *= row[i][1];
+            if (stats)
+                stats[h * a->T + i] = row[i][0], stats[(a->H + h) * a->T + i] = row[i][1];
+        }
     }
 }
 
-// From 2^(score - maximum) in p and g = dout v' of query i: p becomes p d, normalised, and g
-// becomes ds.
+// From scores in p and g = dout v' of query i, whose dout out is dot: p becomes p d, normalised,
+// and g becomes ds.
 K_INLINE void
 k_few_slope_row(const k_attend *a, const k_attend_block *b, int i, const int drop,
-                float inv, float factor, float *p, float *g)
+                const float stats[2], float dot, float factor, float *p, float *g)
 {
-    const v_f32 vi = v_set1(inv), f = v_set1(factor), zero = v_zero();
+    const v_f32 top = v_set1(stats[0]), inv = v_set1(stats[1]), zero = v_zero();
     const v_f32 scale = v_set1(drop ? a->drop->scale : 1.0f);
-    v_f32 dots = zero;
+    const v_f32 d = v_set1(dot), f = v_set1(factor);
     K_EACH_RUN(b, j, keys)
     K_EACH(l, lanes, keys, {
-        v_f32 dg = v_load_n(g + j + l, lanes);
-        if (drop)
-            dg = v_blend(k_few_dropped(b, j + l), zero, v_mul(dg, scale));
-        dg = v_blend(k_few_seen(b, i, j + l, lanes), dg, zero);
-        const v_f32 pn = v_mul(v_load_n(p + j + l, lanes), vi);
-        dots = v_fma(pn, dg, dots);
-        v_store_n(p + j + l, lanes, pn);
-        v_store_n(g + j + l, lanes, dg);
-    });
-    const v_f32 dot = v_set1(v_hsum(dots));
-    K_EACH_RUN(b, j, keys)
-    K_EACH(l, lanes, keys, {
-        v_f32 pn = v_load_n(p + j + l, lanes);
-        const v_f32 ds = v_mul(v_mul(pn, v_sub(v_load_n(g + j + l, lanes), dot)), f);
-        v_store_n(g + j + l, lanes, v_blend(k_few_seen(b, i, j + l, lanes), ds, zero));
+        const v_mask seen = k_few_seen(b, i, j + l, lanes);
+        const v_f32 e = v_exp2_down(v_sub(v_load_n(p + j + l, lanes), top));
+        v_f32 pn = v_mul(v_blend(seen, e, zero), inv);
+        v_f32 dg = v_load_n(g + j + l, lanes), pd = pn;
         if (drop) {
-            pn = v_blend(k_few_dropped(b, j + l), zero, v_mul(pn, scale));
-            v_store_n(p + j + l, lanes, pn);
+            const v_mask dropped = k_few_dropped(b, j + l);
+            dg = v_blend(dropped, zero, v_mul(dg, scale));
+            pd = v_blend(dropped, zero, v_mul(pn, scale));
         }
+        pn = v_mul(v_mul(pn, v_sub(dg, d)), f);
+        v_store_n(g + j + l, lanes, v_blend(seen, pn, zero));
+        v_store_n(p + j + l, lanes, pd);
     });
 }
 
 K_FN void
-k_attention_few_back(const k_attend *a, const float *dout, ptrdiff_t lddo, float *dq,
+k_attention_few_back(const k_attend *a, const k_attend_result *y, float *dq,
                      ptrdiff_t lddq, float *dk, ptrdiff_t lddk, float *dv, ptrdiff_t lddv)
 {
     k_attend_block b = k_attend_place(a, 1);
     const float factor = 1.0f / sqrtf((float)a->W);
     k_attend_see(a, &b, 0, a->T);
-    b.care =
-        k_attend_keys_need_care(a, &b) || k_attend_queries_need_care(a, &b, dout, lddo);
+    b.care = k_attend_keys_need_care(a, &b) || k_attend_queries_need_care(a, &b, y);
     k_fill(a->S, a->H * a->W, 0.0f, dk, lddk);
     k_fill(a->S, a->H * a->W, 0.0f, dv, lddv);
     for (int h = 0; h < a->H; h++) {
         const int c = h * a->W;
         k_few_scale(a, a->q + c, factor * K_LOG2_E, b.qt);
         k_few_scores(a, &b, b.qt, a->W, a->k + c, a->ldk, b.p);
-        k_few_scores(a, &b, dout + c, lddo, a->v + c, a->ldv, b.g);
+        k_few_scores(a, &b, y->dout + c, y->lddo, a->v + c, a->ldv, b.g);
         for (int i = 0; i < a->T; i++) {
-            float *p = b.p + i * a->S, *g = b.g + i * a->S;
-            const float inv = k_few_softmax_row(a, &b, i, 0, p);
+            const float stats[] = {y->stats[h * a->T + i],
+                                   y->stats[(a->H + h) * a->T + i]};
+            float *p = b.p + i * a->S, *g = b.g + i * a->S, dot = 0.0f;
+            for (int d = 0; d < a->W; d++)
+                dot = fmaf(y->dout[i * y->lddo + c + d], y->out[i * y->ldo + c + d], dot);
             if (a->drop && b.runs) {
                 k_few_draw(a, &b, h, i);
-                k_few_slope_row(a, &b, i, 1, inv, factor, p, g);
+                k_few_slope_row(a, &b, i, 1, stats, dot, factor, p, g);
             } else {
-                k_few_slope_row(a, &b, i, 0, inv, factor, p, g);
+                k_few_slope_row(a, &b, i, 0, stats, dot, factor, p, g);
             }
         }
-        k_few_spread(a, &b, b.p, dout + c, lddo, dv + c, lddv);
+        k_few_spread(a, &b, b.p, y->dout + c, y->lddo, dv + c, lddv);
         k_few_spread(a, &b, b.g, a->q + c, a->ldq, dk + c, lddk);
         k_few_mix(a, &b, b.g, a->k + c, a->ldk, dq + c, lddq);
     }

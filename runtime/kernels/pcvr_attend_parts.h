@@ -13,8 +13,9 @@ typedef struct k_attend {
     ptrdiff_t ldq, ldk, ldv; // distances between rows
     const uint8_t *mask; // [S, T], key-major: mask[j * ldm + i] is 1 where query i sees
     ptrdiff_t ldm;       //     key j, else 0; NULL: everything
-    const uint8_t *rows; // or, with T >= 32, bits: [S] rows of K_MASK_ROW(T) bytes, bit i as
-                         //     mask[j * ldm + i] above; 8 bytes more may be read
+    const uint8_t
+        *rows; // or, with T >= 32, bits: [S] rows of K_MASK_ROW(T) bytes, bit i as
+               //     mask[j * ldm + i] above; 8 bytes more may be read
     const int32_t *lo, *hi; // [T] query i sees at most keys lo[i] <= j < hi[i]; NULL: all
     const k_drop *drop;     // NULL: no dropout of probabilities
     int T0, S0; // with dropout: the tensor as the model writes it is [H, T0, S0]
@@ -24,6 +25,15 @@ typedef struct k_attend {
     const int32_t *k_index;
     float *scratch; // K_ATTEND_SCRATCH or K_ATTEND_BACK_SCRATCH floats
 } k_attend;
+
+// What the backward pass reads of the forward pass, and the adjoint of its result.
+typedef struct k_attend_result {
+    const float *dout, *out; // [T, H W]
+    ptrdiff_t lddo, ldo;
+    const float
+        *stats; // [2, H, T] a query's highest score, times log2 e, and the inverse of its
+                //     sum of 2^(score - highest), 0 where it sees nothing
+} k_attend_result;
 
 // The bits of PCVR_VL queries from i on put into a key's row of mask bits.
 static inline void
@@ -54,6 +64,16 @@ enum {
     K_ATTEND_QUERIES = K_ATTEND_NV * PCVR_VL,
 };
 
+// A step of keys: what the first cache holds with all that is computed from it.
+typedef struct k_attend_keys {
+    int run, from, to; // keys from <= j < to of a run
+} k_attend_keys;
+
+#define K_ATTEND_BEFORE                                                                  \
+    {                                                                                    \
+        .run = -1                                                                        \
+    }
+
 // One block of queries and where its parts lie in the scratch.
 typedef struct k_attend_block {
     int q0, n, nv; // first query, live queries, vectors they fill
@@ -61,7 +81,9 @@ typedef struct k_attend_block {
     int care;      // a masked pair meets something that is not finite
     int drop_base; // the key, as written, that bit 0 of word 0 stands for
     uint32_t all;  // the bits of all live queries
-    float *p, *g;  // [S][K_ATTEND_QUERIES] probabilities, their gradients
+    float *
+        p; // [S][K_ATTEND_QUERIES] scores; backward: scores of a step, then probabilities
+    float *g; // [K_ATTEND_STEP][K_ATTEND_QUERIES] probabilities; backward: gradients
     float *qt, *ot, *dt; // [W][K_ATTEND_QUERIES] q', out' or dq', dout'
     uint32_t *seen;      // [S] bit i: query q0 + i sees the key
     int32_t *run;
@@ -69,18 +91,27 @@ typedef struct k_attend_block {
     uint8_t *row;    // drop bits of one query
 } k_attend_block;
 
+// Up to this many queries rows are faster than lanes.
+enum { K_ATTEND_FEW = PCVR_VL == 16 ? 8 : PCVR_VL == 8 ? 6 : 0 };
+
+static inline int
+k_attend_is_few(const k_attend *a)
+{
+    return a->T <= K_ATTEND_FEW && !a->k_index;
+}
+
 static inline k_attend_block
 k_attend_place(const k_attend *a, int back)
 {
     k_attend_block b = {0};
     float *s = a->scratch;
-    b.p = s, s += a->S * K_ATTEND_QUERIES;
+    const int few = k_attend_is_few(a), step = K_ATTEND_STEP * K_ATTEND_QUERIES;
+    b.p = s, s += few ? a->T * a->S : back ? step : a->S * K_ATTEND_QUERIES;
+    b.g = s, s += few ? back * a->T * a->S : step;
     b.qt = s, s += a->W * K_ATTEND_QUERIES;
     b.ot = s, s += a->W * K_ATTEND_QUERIES;
-    if (back) {
-        b.g = s, s += a->S * K_ATTEND_QUERIES;
+    if (back)
         b.dt = s, s += a->W * K_ATTEND_QUERIES;
-    }
     b.seen = (uint32_t *)(void *)s, s += a->S;
     b.run = (int32_t *)(void *)s, s += a->S + 2;
     if (a->drop) {
@@ -88,6 +119,20 @@ k_attend_place(const k_attend *a, int back)
         b.row = (uint8_t *)(void *)s;
     }
     return b;
+}
+
+// Goes to the next step; returns 0 behind the last.
+static inline int
+k_attend_next(const k_attend_block *b, k_attend_keys *k)
+{
+    if (k->run < 0 || k->to == b->run[2 * k->run + 1]) {
+        if (++k->run == b->runs)
+            return 0;
+        k->to = b->run[2 * k->run];
+    }
+    k->from = k->to;
+    k->to = k_min(k->from + K_ATTEND_STEP, b->run[2 * k->run + 1]);
+    return 1;
 }
 
 // The bits of n mask bytes.
@@ -196,12 +241,13 @@ k_attend_keys_need_care(const k_attend *a, const k_attend_block *b)
 
 // 1 when a query or its dout is not finite.
 static inline int
-k_attend_queries_need_care(const k_attend *a, const k_attend_block *b, const float *dout,
-                           ptrdiff_t lddo)
+k_attend_queries_need_care(const k_attend *a, const k_attend_block *b,
+                           const k_attend_result *y)
 {
     const int D = a->H * a->W;
     for (int i = b->q0; i < b->q0 + b->n; i++)
-        if (!k_all_finite(D, a->q + i * a->ldq) || !k_all_finite(D, dout + i * lddo))
+        if (!k_all_finite(D, a->q + i * a->ldq) ||
+            !k_all_finite(D, y->dout + i * y->lddo))
             return 1;
     return 0;
 }

@@ -109,7 +109,7 @@ static void
 attention(double top)
 {
     static const int shapes[][4] = {
-        {212, 212, 4, 16}, {52, 212, 4, 16}, {18, 52, 4, 16},
+        {212, 212, 4, 16}, {52, 212, 4, 16}, {18, 52, 4, 16}, {512, 512, 4, 16},
         {128, 128, 4, 32}, {1, 512, 4, 32},  {4, 512, 4, 32},
     };
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
@@ -121,7 +121,10 @@ attention(double top)
             float *q = numbers(T * D), *k = numbers(S * D), *v = numbers(S * D);
             float *o = numbers(T * D), *dq = numbers(T * D), *dk = numbers(S * D);
             float *dv = numbers(S * D),
-                  *scratch = numbers(K_ATTEND_BACK_SCRATCH(S, S, W));
+                  *scratch =
+                      numbers(K_ATTEND_SCRATCH(S, S, W) + K_ATTEND_BACK_SCRATCH(S, S, W)),
+                  *stats = numbers(2 * H * T);
+            const k_attend_result y = {q, o, D, D, stats};
             const k_attend a = {.T = T,
                                 .S = S,
                                 .H = H,
@@ -137,16 +140,16 @@ attention(double top)
                                 .S0 = S,
                                 .scratch = scratch};
             double rate, forward;
-            RATE(4.0 * T * S * D, k_attention(&a, o, D));
+            RATE(4.0 * T * S * D, k_attention(&a, o, D, stats));
             forward = rate;
-            RATE(10.0 * T * S * D, k_attention_back(&a, o, D, dq, D, dk, D, dv, D));
+            RATE(10.0 * T * S * D, k_attention_back(&a, &y, dq, D, dk, D, dv, D));
             printf("attention %3d on %3d, %d heads of %d%s: forward %6.1f (%3.0f %%) "
                    "%6.1f us, backward %6.1f (%3.0f %%) %6.1f us\n",
                    T, S, H, W, drop ? ", dropout" : "", forward, 100 * forward / top,
                    4e-3 * T * S * D / forward, rate, 100 * rate / top,
                    10e-3 * T * S * D / rate);
             free(q), free(k), free(v), free(o), free(dq), free(dk), free(dv),
-                free(scratch);
+                free(scratch), free(stats);
         }
 }
 

@@ -34,7 +34,7 @@ build_case(Built *b, const OpCase *c)
     mem_init(&b->mem);
     diag_init(&b->diag, &b->mem);
     Graph *g = b->g = graph_new(&b->mem, &b->diag);
-    Node *in[5] = {0};
+    Node *in[6] = {0};
     for (int k = 0; k < c->n_in; k++) {
         const Arg *x = &c->in[k];
         if (x->type == DT_F32)

@@ -17,7 +17,7 @@ typedef struct Refused {
     struct {
         DType type;
         Shape shape;
-    } in[4];
+    } in[6];
     Attr a;
     const char *says;
 } Refused;
@@ -264,10 +264,23 @@ static const Refused refused[] = {
      {.heads = 1, .mask = &reads_nothing},
      "has a mask that reads an empty list"},
     {OP_ATTEND_BACK,
-     4,
-     {{f32, D2(3, 4)}, {f32, D2(2, 4)}, {f32, D2(2, 4)}, {f32, D2(2, 4)}},
+     6,
+     {{f32, D2(3, 4)}, {f32, D2(2, 4)}, {f32, D2(2, 4)}, {f32, D2(2, 4)}, {f32, D2(3, 4)},
+      {f32, D2(2, 3)}},
      {.heads = 1},
-     "needs an adjoint of the shape of q, found f32[3, 4] and f32[2, 4]"},
+     "needs an adjoint and a result of the shape of q, found f32[3, 4] and f32[2, 4]"},
+    {OP_ATTEND_BACK,
+     6,
+     {{f32, D2(3, 4)}, {f32, D2(2, 4)}, {f32, D2(2, 4)}, {f32, D2(3, 4)}, {f32, D2(2, 4)},
+      {f32, D2(2, 3)}},
+     {.heads = 1},
+     "needs an adjoint and a result of the shape of q, found f32[3, 4] and f32[2, 4]"},
+    {OP_ATTEND_BACK,
+     6,
+     {{f32, D2(3, 4)}, {f32, D2(2, 4)}, {f32, D2(2, 4)}, {f32, D2(3, 4)}, {f32, D2(3, 4)},
+      {f32, D2(2, 3)}},
+     {.heads = 2},
+     "needs stats of 2 heads, found f32[2, 3]"},
     {OP_CONST,
      0,
      {{f32}},
@@ -292,7 +305,7 @@ check(const Refused *r)
     mem_init(&mem);
     diag_init(&diag, &mem);
     Graph *g = graph_new(&mem, &diag);
-    Node *in[4] = {0};
+    Node *in[6] = {0};
     for (int k = 0; k < r->n_in; k++)
         if (r->in[k].type == DT_F32)
             in[k] = graph_param_node(

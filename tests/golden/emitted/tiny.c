@@ -108,7 +108,7 @@ blocks_0_forward_1(const pcvr_ctx *x, int64_t s, int slot)
         for (int m = 0; m < 3; m++) {
             // tiny.pcvr:8  matmul  f32[16, 8]
             k_gemm_nn(16, 8, 8, t + 128, 8, w + 64 * m, 8, p[4] + 8 * m, 0,
-                    t + 928 + 128 * m, 8);
+                    t + 2464 + 128 * m, 8);
         }
     }
     // tiny.pcvr:17  attend  f32[16, 8]
@@ -116,7 +116,7 @@ blocks_0_forward_1(const pcvr_ctx *x, int64_t s, int slot)
         static const int32_t lo[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
         static const int32_t hi[] =
                 {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-        uint8_t *const mask = tb + 5760;
+        uint8_t *const mask = tb + 11904;
         for (int j0 = 0; j0 < 16; j0++) {
             for (int i0 = 0; i0 < 16; i0++) {
                 const int64_t i = i0 + 0, j = j0 + 0;
@@ -127,19 +127,19 @@ blocks_0_forward_1(const pcvr_ctx *x, int64_t s, int slot)
         {
         const k_attend attend = {
             .T = 16, .S = 16, .H = 2, .W = 4,
-            .q = t + 928, .ldq = 8,
-            .k = t + 1056, .ldk = 8,
-            .v = t + 1184, .ldv = 8,
+            .q = t + 2464, .ldq = 8,
+            .k = t + 2592, .ldk = 8,
+            .v = t + 2720, .ldv = 8,
             .lo = lo, .hi = hi,
             .mask = mask, .ldm = 16,
             .T0 = 16, .S0 = 16, .q_first = (int)(0), .k_first = 0,
             .scratch = t,
         };
-        k_attention(&attend, t + 1312, 8);
+        k_attention(&attend, t + 2848, 8, NULL);
         }
     }
     // tiny.pcvr:8  matmul  f32[16, 8]
-    k_gemm_nn(16, 8, 8, t + 1312, 8, w + 192, 8, p[6], 0, t, 8);
+    k_gemm_nn(16, 8, 8, t + 2848, 8, w + 192, 8, p[6], 0, t, 8);
     // tiny.pcvr:17  dropout  f32[16, 8]
     k_dropout_rows(x, k_site(x, s, 1, 6554, 1.1111112f), 16, 8, 0, 8, NULL, 0, t, 8,
             t + 128, 8);
@@ -258,21 +258,21 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
 
     // tiny.pcvr:17  dropout  f32[16, 8]
     k_dropout_rows(x, k_site(x, s, 1, 6554, 1.1111112f), 16, 8, 0, 8, NULL, 0, g + 128,
-            0, t + 1056, 8);
+            0, t + 2464, 8);
     // tiny.pcvr:8  sum  f32[8]
     K_EACH(c, n, 8, {
         v_f32 r = v_load_n(a + 16 + c, n);
         for (int i0 = 0; i0 < 16; i0++) {
-            r = v_add(r, v_load_n(t + 1056 + 8 * i0 + c, n));
+            r = v_add(r, v_load_n(t + 2464 + 8 * i0 + c, n));
         }
         v_store_n(a + 16 + c, n, r);
     });
     // tiny.pcvr:8  matmul  f32[16, 8]
-    k_gemm_nn(16, 8, 8, t + 1056, 8, p[5], 8, NULL, 0, t + 2080, 8);
+    k_gemm_nn(16, 8, 8, t + 2464, 8, p[5], 8, NULL, 0, t + 4512, 8);
     // tiny.pcvr:27  x = embed  f32[16, 8]
-    k_embed(16, 8, 21, p[0], ini, 1, t + 1568, 8);
+    k_embed(16, 8, 21, p[0], ini, 1, t + 3872, 8);
     // tiny.pcvr:16  normalize  f32[16, 8]
-    k_normalize(16, 8, 0, 1e-06f, t + 1568, 8, t, 8);
+    k_normalize(16, 8, 0, 1e-06f, t + 3872, 8, t, 8);
     // tiny.pcvr:16  mul  f32[16, 8]
     for (int i0 = 0; i0 < 16; i0++) {
         K_EACH(c, n, 8, {
@@ -284,39 +284,10 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         for (int m = 0; m < 3; m++) {
             // tiny.pcvr:8  matmul  f32[16, 8]
             k_gemm_nn(16, 8, 8, t + 128, 8, w + 64 * m, 8, p[4] + 8 * m, 0,
-                    t + 1696 + 128 * m, 8);
+                    t + 4000 + 128 * m, 8);
         }
     }
     // tiny.pcvr:17  attend  f32[16, 8]
-    {
-        static const int32_t lo[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-        static const int32_t hi[] =
-                {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-        uint8_t *const mask = tb + 4736;
-        for (int j0 = 0; j0 < 16; j0++) {
-            for (int i0 = 0; i0 < 16; i0++) {
-                const int64_t i = i0 + 0, j = j0 + 0;
-                mask[j0 * 16 + i0] = (uint8_t)((j <= i) && !inb[128 + (j)]);
-                (void)i, (void)j;
-            }
-        }
-        {
-        const k_attend attend = {
-            .T = 16, .S = 16, .H = 2, .W = 4,
-            .q = t + 1696, .ldq = 8,
-            .k = t + 1824, .ldk = 8,
-            .v = t + 1952, .ldv = 8,
-            .lo = lo, .hi = hi,
-            .mask = mask, .ldm = 16,
-            .T0 = 16, .S0 = 16, .q_first = (int)(0), .k_first = 0,
-            .scratch = t,
-        };
-        k_attention(&attend, t + 928, 8);
-        }
-    }
-    // tiny.pcvr:8  matmul  f32[8, 8]
-    k_gemm_tn(8, 8, 16, t + 1056, 8, t + 928, 8, a + 32, 8, a + 32, 8);
-    // tiny.pcvr:17  attend_back  f32[384]
     {
         static const int32_t lo[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
         static const int32_t hi[] =
@@ -332,29 +303,63 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         {
         const k_attend attend = {
             .T = 16, .S = 16, .H = 2, .W = 4,
-            .q = t + 1696, .ldq = 8,
-            .k = t + 1824, .ldk = 8,
-            .v = t + 1952, .ldv = 8,
+            .q = t + 4000, .ldq = 8,
+            .k = t + 4128, .ldk = 8,
+            .v = t + 4256, .ldv = 8,
             .lo = lo, .hi = hi,
             .mask = mask, .ldm = 16,
             .T0 = 16, .S0 = 16, .q_first = (int)(0), .k_first = 0,
             .scratch = t,
         };
-        k_attention_back(&attend, t + 2080, 8, t + 2208, 8, t + 2336, 8, t + 2464, 8);
+        k_attention(&attend, t + 4384, 8, t + 5024);
+        }
+    }
+    // tiny.pcvr:8  matmul  f32[8, 8]
+    k_gemm_tn(8, 8, 16, t + 2464, 8, t + 4384, 8, a + 32, 8, a + 32, 8);
+    // tiny.pcvr:17  attend_back  f32[384]
+    {
+        static const int32_t lo[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+        static const int32_t hi[] =
+                {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+        uint8_t *const mask = tb + 20352;
+        for (int j0 = 0; j0 < 16; j0++) {
+            for (int i0 = 0; i0 < 16; i0++) {
+                const int64_t i = i0 + 0, j = j0 + 0;
+                mask[j0 * 16 + i0] = (uint8_t)((j <= i) && !inb[128 + (j)]);
+                (void)i, (void)j;
+            }
+        }
+        {
+        const k_attend attend = {
+            .T = 16, .S = 16, .H = 2, .W = 4,
+            .q = t + 4000, .ldq = 8,
+            .k = t + 4128, .ldk = 8,
+            .v = t + 4256, .ldv = 8,
+            .lo = lo, .hi = hi,
+            .mask = mask, .ldm = 16,
+            .T0 = 16, .S0 = 16, .q_first = (int)(0), .k_first = 0,
+            .scratch = t,
+        };
+        const k_attend_result result = {
+            .dout = t + 4512, .lddo = 8,
+            .out = t + 4384, .ldo = 8,
+            .stats = t + 5024,
+        };
+        k_attention_back(&attend, &result, t + 4640, 8, t + 4768, 8, t + 4896, 8);
         }
     }
     // tiny.pcvr:8  sum  f32[8]
     K_EACH(c, n, 8, {
         v_f32 r = v_load_n(a + 96 + c, n);
         for (int i0 = 0; i0 < 16; i0++) {
-            r = v_add(r, v_load_n(t + 2464 + 8 * i0 + c, n));
+            r = v_add(r, v_load_n(t + 4896 + 8 * i0 + c, n));
         }
         v_store_n(a + 96 + c, n, r);
     });
     // tiny.pcvr:8  matmul  f32[16, 8]
-    k_gemm_nn(16, 8, 8, t + 2464, 8, p[3] + 128, 8, NULL, 0, t + 256, 8);
+    k_gemm_nn(16, 8, 8, t + 4896, 8, p[3] + 128, 8, NULL, 0, t + 256, 8);
     // tiny.pcvr:16  normalize  f32[16, 8]
-    k_normalize(16, 8, 0, 1e-06f, t + 1568, 8, t, 8);
+    k_normalize(16, 8, 0, 1e-06f, t + 3872, 8, t, 8);
     // tiny.pcvr:16  mul  f32[16, 8]
     for (int i0 = 0; i0 < 16; i0++) {
         K_EACH(c, n, 8, {
@@ -365,23 +370,23 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
     {
         for (int m = 0; m < 2; m++) {
             // tiny.pcvr:8  matmul  f32[8, 8]
-            k_gemm_tn(8, 8, 16, t + 2464 - 128 * m, 8, t + 128, 8, a + 112 + 80 * m, 8,
+            k_gemm_tn(8, 8, 16, t + 4896 - 128 * m, 8, t + 128, 8, a + 112 + 80 * m, 8,
                     a + 112 + 80 * m, 8);
             // tiny.pcvr:8  sum  f32[8]
             K_EACH(c, n, 8, {
                 v_f32 r = v_load_n(a + 176 + 80 * m + c, n);
                 for (int i0 = 0; i0 < 16; i0++) {
-                    r = v_add(r, v_load_n(t + 2336 - 128 * m + 8 * i0 + c, n));
+                    r = v_add(r, v_load_n(t + 4768 - 128 * m + 8 * i0 + c, n));
                 }
                 v_store_n(a + 176 + 80 * m + c, n, r);
             });
             // tiny.pcvr:8  matmul  f32[16, 8]
-            k_gemm_nn(16, 8, 8, t + 2336 - 128 * m, 8, p[3] + 64 - 64 * m, 8, NULL, 0,
+            k_gemm_nn(16, 8, 8, t + 4768 - 128 * m, 8, p[3] + 64 - 64 * m, 8, NULL, 0,
                     t + 384 + 128 * m, 8);
         }
     }
     // tiny.pcvr:8  matmul  f32[8, 8]
-    k_gemm_tn(8, 8, 16, t + 2208, 8, t + 128, 8, a + 272, 8, a + 272, 8);
+    k_gemm_tn(8, 8, 16, t + 4640, 8, t + 128, 8, a + 272, 8, a + 272, 8);
     // tiny.pcvr:16  add  f32[16, 8]
     K_EACH(c, n, 128, {
         v_store_n(t + 128 + c, n,
@@ -408,7 +413,7 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         v_store_n(a + 336 + c, n, r);
     });
     // tiny.pcvr:16  normalize_back  f32[16, 8]
-    k_normalize_back(16, 8, 0, 1e-06f, t + 1568, 8, t + 256, 8, g, 8);
+    k_normalize_back(16, 8, 0, 1e-06f, t + 3872, 8, t + 256, 8, g, 8);
     (void)x, (void)s, (void)slot;
 }
 
@@ -534,10 +539,10 @@ static const pcvr_store_info stores[] = {
 static const pcvr_region regions[] = {
     {"inputs", 0, 0, 0, 0},
     {"outer_0_forward", 0, 0, 0, 0},
-    {"blocks_0_forward", 15184, 0, 0, 6016},
+    {"blocks_0_forward", 15184, 0, 0, 12160},
     {"outer_1_forward", 152, 0, 64, 64},
     {"outer_0_backward", 32, 0, 0, 0},
-    {"blocks_0_recompute_backward", 31784, 13264, 0, 10624},
+    {"blocks_0_recompute_backward", 31784, 13264, 0, 20608},
     {"outer_1_backward", 256, 0, 0, 512},
 };
 
@@ -565,7 +570,7 @@ const pcvr_module MODULE = {
     .checkpoint = "blocks",
     .config = "{\"d\":8,\"heads\":2,\"gradient_checkpointing\":false}",
     .compiler = "0.1.0",
-    .hash = 0x4a65d9fe20fce5edu,
+    .hash = 0x4ea049fdc5b28800u,
     .actions = ACTIONS,
     .embedding = EMBEDDING,
     .n_params = 7,
@@ -584,7 +589,7 @@ const pcvr_module MODULE = {
     .packed_floats = 256,
     .input_bytes = INPUT_BYTES,
     .kept_bytes = KEPT_BYTES,
-    .scratch_bytes = 15232,
+    .scratch_bytes = 25216,
     .default_chunk = 8,
     .prepare = prepare,
     .gather_inputs = gather_inputs,

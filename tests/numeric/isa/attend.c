@@ -128,6 +128,7 @@ factor_of(const k_attend *a, int h, int i, int j)
 // Double-precision copies of the operands, and of results [rows, H W] without padding.
 typedef struct {
     double *q, *k, *v, *dout, *out, *dq, *dk, *dv;
+    double *stats; // [2 H, T]
 } Exact;
 
 static double *
@@ -149,19 +150,20 @@ exact_of(const Problem *p)
     return (Exact){doubles(a->T, D, p->q, a->ldq), doubles(a->S, D, p->k, a->ldk),
                    doubles(a->S, D, p->v, a->ldv), doubles(a->T, D, p->dout, p->ldo),
                    doubles(a->T, D, NULL, 0),      doubles(a->T, D, NULL, 0),
-                   doubles(a->S, D, NULL, 0),      doubles(a->S, D, NULL, 0)};
+                   doubles(a->S, D, NULL, 0),      doubles(a->S, D, NULL, 0),
+                   doubles(2 * a->H, a->T, NULL, 0)};
 }
 
 static void
 free_exact(Exact *e)
 {
     free(e->q), free(e->k), free(e->v), free(e->dout);
-    free(e->out), free(e->dq), free(e->dk), free(e->dv);
+    free(e->out), free(e->dq), free(e->dk), free(e->dv), free(e->stats);
 }
 
-// The probabilities of one query of one head; zeros where it sees nothing.
+// The probabilities of one query of one head; zeros where it sees nothing. And its stats.
 static void
-probabilities(const k_attend *a, const Exact *e, int h, int i, double *p)
+probabilities(const k_attend *a, Exact *e, int h, int i, double *p)
 {
     const int D = a->H * a->W;
     double top = -HUGE_VAL, sum = 0.0;
@@ -178,6 +180,8 @@ probabilities(const k_attend *a, const Exact *e, int h, int i, double *p)
     }
     for (int j = 0; j < a->S; j++)
         p[j] = sees(a, i, j) ? p[j] / sum : 0.0;
+    e->stats[h * a->T + i] = top / log(2.0);
+    e->stats[(a->H + h) * a->T + i] = sum == 0.0 ? 0.0 : 1.0 / sum;
 }
 
 static void
@@ -240,17 +244,23 @@ check_problem(Problem *p)
     float *dv = kt_floats(kt_extent(a->S, D, D));
     Exact e = exact_of(p);
     exact_attention(a, &e, 1);
+    float *stats = kt_floats(2 * a->H * a->T);
+    const k_attend_result y = {p->dout, out, p->ldo, p->ldo, stats};
     a->scratch = kt_floats(K_ATTEND_SCRATCH(a->S, S0, a->W));
-    k_attention(a, out, p->ldo);
+    k_attention(a, out, p->ldo, stats);
     free(a->scratch);
     a->scratch = kt_floats(K_ATTEND_BACK_SCRATCH(a->S, S0, a->W));
-    k_attention_back(a, p->dout, p->ldo, dq, D + 1, dk, D + 2, dv, D);
+    k_attention_back(a, &y, dq, D + 1, dk, D + 2, dv, D);
     free(a->scratch);
+    compare("inverse sum", a->H, a->T, stats + a->H * a->T, a->T, e.stats + a->H * a->T);
+    for (int i = 0; i < a->H * a->T; i++)
+        if (e.stats[a->H * a->T + i] > 0.0) // sees something that is a number
+            compare("highest", 1, 1, stats + i, 1, e.stats + i);
     compare("out", a->T, D, out, p->ldo, e.out);
     compare("dq", a->T, D, dq, D + 1, e.dq);
     compare("dk", a->S, D, dk, D + 2, e.dk);
     compare("dv", a->S, D, dv, D, e.dv);
-    free(out), free(dq), free(dk), free(dv);
+    free(out), free(dq), free(dk), free(dv), free(stats);
     free_exact(&e);
 }
 
@@ -381,7 +391,7 @@ test_query_beside_others(void **state)
     k_attend a = p.a;
     float *all = kt_floats(T * D), *some = kt_floats(MANY * D);
     a.scratch = kt_floats(K_ATTEND_SCRATCH(S, S, W));
-    k_attention(&a, all, D);
+    k_attention(&a, all, D, NULL);
     for (int few = 0; few < 2; few++)
         for (int i = 0; i + MANY <= T; i++) {
             const int n = few ? 3 : MANY;
@@ -390,10 +400,10 @@ test_query_beside_others(void **state)
             b.q = a.q + i * a.ldq, b.lo = a.lo + i, b.hi = a.hi + i;
             if (few) { // against the query alone
                 b.T = 1;
-                k_attention(&b, all + i * D, D);
+                k_attention(&b, all + i * D, D, NULL);
                 b.T = n;
             }
-            k_attention(&b, some, D);
+            k_attention(&b, some, D, NULL);
             assert_memory_equal(some, all + i * D,
                                 (few ? 1 : (size_t)n) * D * sizeof *some);
         }
@@ -456,16 +466,18 @@ test_mask_rows(void **state)
                 });
             const int n = (2 * T + 2 * S) * D;
             float *want = kt_floats(n), *got = kt_floats(n);
-            a.scratch = kt_floats(K_ATTEND_BACK_SCRATCH(S, S, W));
+            float *stats = kt_floats(2 * H * T);
+            a.scratch = kt_floats(K_ATTEND_SCRATCH(S, S, W) + K_ATTEND_BACK_SCRATCH(S, S, W));
             for (int bits = 0; bits < 2; bits++) {
                 float *y = bits ? got : want, *dq = y + T * D, *dk = dq + T * D, *dv = dk + S * D;
                 a.rows = bits ? rows : NULL;
                 a.mask = bits ? NULL : p.mask;
-                k_attention(&a, y, D);
-                k_attention_back(&a, p.dout, p.ldo, dq, D, dk, D, dv, D);
+                const k_attend_result result = {p.dout, y, p.ldo, D, stats};
+                k_attention(&a, y, D, stats);
+                k_attention_back(&a, &result, dq, D, dk, D, dv, D);
             }
             assert_memory_equal(want, got, (size_t)n * sizeof *got);
-            free(want), free(got), free(rows), free(a.scratch);
+            free(want), free(got), free(rows), free(stats), free(a.scratch);
             free_problem(&p);
         }
 }
