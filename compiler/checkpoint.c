@@ -4,7 +4,8 @@
 // they are; moves (lookups, slices, views) are done again, and so is what takes a few operations an element
 // (activations, norms, scaling) on values that are at hand: reading it back from memory costs as much. Of the
 // rest, a value inside a chosen block call is recomputed where its own backward region needs it, and every
-// other one is kept. So a chosen call keeps just its inputs. Recomputation is by clones: the same operations
+// other one is kept. So a chosen call keeps its inputs, and of its own values just those that are worth it, the
+// results of attention over many keys. Recomputation is by clones: the same operations
 // on the same operands give the same bits.
 //
 // Needs: the backward graph, block calls.  Leaves: kept marks, clones in part RECOMPUTE standing before the
@@ -255,6 +256,20 @@ clone(Keeper *k, const Node *n, Node *const *to, Call *group)
     return c;
 }
 
+// Operations a byte from which a block keeps a value all the same.
+enum { KEEP_FLOPS = 128 };
+
+// Attention over many keys is a great deal of work for a small result: a row, and two numbers a head.
+static bool
+worth_keeping(const Node *n)
+{
+    if (n->op == OP_PART)
+        n = n->in[0];
+    if (n->op != OP_ATTEND)
+        return false;
+    return op_info[n->op].flops(n) >= KEEP_FLOPS * 4.0 * (double)shape_size(n->shape);
+}
+
 // Whether the group recomputes a value instead of reading a kept one.
 static bool
 recomputes(const Keeper *k, const Node *n, Call *group, const bool *need)
@@ -262,7 +277,9 @@ recomputes(const Keeper *k, const Node *n, Call *group, const bool *need)
     if (k->again[n->id] || is_view(k, n) || k->choice.kind == CHOICE_SAMPLE)
         return true;
     Call *chosen = chosen_call(k, n->call);
-    return (chosen != NULL && chosen == group) || done_again(k, n, need);
+    if (chosen != NULL && chosen == group)
+        return !worth_keeping(n);
+    return done_again(k, n, need);
 }
 
 // What backward nodes read of the clones. What takes a few operations is made a second time from the others:
