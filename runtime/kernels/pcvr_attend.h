@@ -92,9 +92,10 @@ k_attend_dropped(const k_attend *a, const k_attend_block *b, int i, int j)
 K_INLINE v_f32
 k_attend_seen(const k_attend_block *b, int i, int j, v_f32 x, v_f32 other)
 {
-    if (b->seen[j] == b->all)
+    const int h = i * PCVR_VL / 32;
+    if (b->seen[h][j] == b->all[h])
         return x;
-    return v_blend(vm_bits(b->seen[j] >> (i * PCVR_VL)), x, other);
+    return v_blend(vm_bits(b->seen[h][j] >> (i * PCVR_VL & 31)), x, other);
 }
 
 // The highest score of each query so far; p are the scores of a step. Even and odd keys apart, so
@@ -184,7 +185,7 @@ k_attend_mix_careful(const k_attend *a, const k_attend_block *b, const k_attend_
                 const v_f32 w =
                     v_load(p + (j - s->from) * K_ATTEND_QUERIES + i * PCVR_VL);
                 const v_f32 t = v_fma(v_set1(x[j * ldx + d]), w, sum);
-                sum = v_blend(vm_bits(b->seen[j] >> (i * PCVR_VL)), t, sum);
+                sum = k_attend_seen(b, i, j, t, sum);
             }
             v_store(yt + d * K_ATTEND_QUERIES + i * PCVR_VL, sum);
         }

@@ -79,7 +79,7 @@ k_attend_spread_careful(const k_attend *a, const k_attend_block *b,
 {
     for (int j = s->from; j < s->to; j++)
         for (int i = 0; i < b->n; i++)
-            if (b->seen[j] >> i & 1u)
+            if (b->seen[i / 32][j] >> (i & 31) & 1u)
                 k_axpy(a->W, p[(j - s->from) * K_ATTEND_QUERIES + i], x + i * ldx,
                        y + j * ldy);
 }

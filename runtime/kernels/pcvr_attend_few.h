@@ -13,7 +13,7 @@ K_INLINE v_mask
 k_few_seen(const k_attend_block *b, int i, ptrdiff_t j, int lanes)
 {
     const v_i32 bit = vi_set1((int32_t)(1u << i));
-    const int32_t *seen = (const int32_t *)(const void *)b->seen;
+    const int32_t *seen = (const int32_t *)(const void *)b->seen[0];
     return vi_has(vi_load_n(seen + j, lanes), bit);
 }
 
@@ -110,7 +110,7 @@ k_few_mix(const k_attend *a, const k_attend_block *b, const float *p, const floa
         }
         for (int i = 0; i < a->T; i++)
             for (int n = j; n < j + keys; n++)
-                if (b->seen[n] >> i & 1u)
+                if (b->seen[0][n] >> i & 1u)
                     k_axpy(a->W, p[i * a->S + n], rows + n * ld, y + i * ldy);
     }
 }
@@ -128,7 +128,7 @@ k_few_spread(const k_attend *a, const k_attend_block *b, const float *p, const f
         }
         for (int n = j; n < j + keys; n++)
             for (int i = 0; i < a->T; i++)
-                if (b->seen[n] >> i & 1u)
+                if (b->seen[0][n] >> i & 1u)
                     k_axpy(a->W, p[i * a->S + n], x + i * ldx, y + n * ldy);
     }
 }

@@ -60,8 +60,11 @@ vm_not(v_mask m)
 #define K_LOG2_E 1.44269504f
 
 enum {
-    K_ATTEND_NV = PCVR_VL == 1 ? 4 : 2,
+    K_ATTEND_NV = PCVR_VL == 8 ? 2 : 4,
     K_ATTEND_QUERIES = K_ATTEND_NV * PCVR_VL,
+    // Where each query has a range of keys, as under a causal mask, a smaller block wastes less.
+    K_ATTEND_RANGED = K_ATTEND_QUERIES < 32 ? K_ATTEND_QUERIES : 32,
+    K_ATTEND_HALVES = (K_ATTEND_QUERIES + 31) / 32, // words of a key's bits
 };
 
 // A step of keys: what the first cache holds with all that is computed from it.
@@ -80,12 +83,11 @@ typedef struct k_attend_block {
     int runs;      // runs of keys that some query sees: run[2 r] <= j < run[2 r + 1]
     int care;      // a masked pair meets something that is not finite
     int drop_base; // the key, as written, that bit 0 of word 0 stands for
-    uint32_t all;  // the bits of all live queries
-    float *
-        p; // [S][K_ATTEND_QUERIES] scores; backward: scores of a step, then probabilities
-    float *g; // [K_ATTEND_STEP][K_ATTEND_QUERIES] probabilities; backward: gradients
+    float *p;      // [S][K_ATTEND_QUERIES] scores; backward: scores of a step, then probabilities
+    float *g;      // [K_ATTEND_STEP][K_ATTEND_QUERIES] probabilities; backward: gradients
     float *qt, *ot, *dt; // [W][K_ATTEND_QUERIES] q', out' or dq', dout'
-    uint32_t *seen;      // [S] bit i: query q0 + i sees the key
+    uint32_t all[K_ATTEND_HALVES];   // the bits of all live queries
+    uint32_t *seen[K_ATTEND_HALVES]; // [S] bit i of half h: query q0 + 32 h + i sees the key
     int32_t *run;
     uint32_t *words; // [keys / 32][K_ATTEND_QUERIES] drop bits
     uint8_t *row;    // drop bits of one query
@@ -112,7 +114,8 @@ k_attend_place(const k_attend *a, int back)
     b.ot = s, s += a->W * K_ATTEND_QUERIES;
     if (back)
         b.dt = s, s += a->W * K_ATTEND_QUERIES;
-    b.seen = (uint32_t *)(void *)s, s += a->S;
+    for (int h = 0; h < K_ATTEND_HALVES; h++)
+        b.seen[h] = (uint32_t *)(void *)s, s += a->S;
     b.run = (int32_t *)(void *)s, s += a->S + 2;
     if (a->drop) {
         b.words = (uint32_t *)(void *)s, s += (a->S0 / 32 + 2) * K_ATTEND_QUERIES;
@@ -154,19 +157,45 @@ k_attend_row_bits(const k_attend *a, int q0, int j)
     return (uint32_t)(word >> (q0 & 7));
 }
 
-// The queries of the block that have key j in their range.
+// The n queries from q0 on that have key j in their range.
 static inline uint32_t
-k_attend_range_bits(const k_attend *a, const k_attend_block *b, int j)
+k_attend_range_bits(const k_attend *a, int q0, int n, int j)
 {
     uint32_t bits = 0;
     const v_i32 key = vi_set1(j);
-    for (int i = 0; i < b->n; i += PCVR_VL) {
-        const int lanes = k_min(PCVR_VL, b->n - i);
-        const v_i32 lo = vi_load_n(a->lo + b->q0 + i, lanes);
-        const v_i32 hi = vi_load_n(a->hi + b->q0 + i, lanes);
+    for (int i = 0; i < n; i += PCVR_VL) {
+        const int lanes = k_min(PCVR_VL, n - i);
+        const v_i32 lo = vi_load_n(a->lo + q0 + i, lanes);
+        const v_i32 hi = vi_load_n(a->hi + q0 + i, lanes);
         bits |= vm_to_bits(vm_andnot(vi_lt(key, hi), vi_lt(key, lo))) << i;
     }
-    return bits & b->all;
+    return bits;
+}
+
+// Fills half h of key j's bits; returns them.
+static inline uint32_t
+k_attend_see_key(const k_attend *a, k_attend_block *b, int h, int j, int ranged)
+{
+    const int q0 = b->q0 + 32 * h, n = k_min(32, b->n - 32 * h);
+    uint32_t bits = b->all[h];
+    if (bits && a->mask)
+        bits = k_attend_mask_bits(a->mask + j * a->ldm + q0, n);
+    else if (bits && a->rows)
+        bits &= k_attend_row_bits(a, q0, j);
+    if (bits && ranged)
+        bits &= k_attend_range_bits(a, q0, n, j);
+    b->seen[h][j] = bits;
+    return bits;
+}
+
+// 1 when every query of the block sees key j.
+static inline int
+k_attend_all_see(const k_attend_block *b, int j)
+{
+    int all = 1;
+    for (int h = 0; h < K_ATTEND_HALVES; h++)
+        all &= b->seen[h][j] == b->all[h];
+    return all;
 }
 
 // Which keys the n queries from q0 on see: bits a key, and runs of keys that are seen at all.
@@ -177,7 +206,10 @@ k_attend_see(const k_attend *a, k_attend_block *b, int q0, int n)
     b->q0 = q0;
     b->n = n;
     b->nv = (n + PCVR_VL - 1) / PCVR_VL;
-    b->all = n == 32 ? 0xffffffffu : (1u << n) - 1u;
+    for (int h = 0; h < K_ATTEND_HALVES; h++) {
+        const int live = n - 32 * h;
+        b->all[h] = live >= 32 ? 0xffffffffu : live > 0 ? (1u << live) - 1u : 0u;
+    }
     int first = 0, last = a->S, inner0 = 0, inner1 = a->S;
     if (a->lo) {
         first = a->S, last = 0;
@@ -189,15 +221,10 @@ k_attend_see(const k_attend *a, k_attend_block *b, int q0, int n)
     }
     b->runs = 0;
     for (int j = first; j < last; j++) {
-        uint32_t bits = b->all;
-        if (a->mask)
-            bits = k_attend_mask_bits(a->mask + j * a->ldm + q0, n);
-        else if (a->rows)
-            bits = k_attend_row_bits(a, q0, j) & b->all;
-        if (j < inner0 || j >= inner1)
-            bits &= k_attend_range_bits(a, b, j);
-        b->seen[j] = bits;
-        if (!bits)
+        uint32_t any = 0;
+        for (int h = 0; h < K_ATTEND_HALVES; h++)
+            any |= k_attend_see_key(a, b, h, j, j < inner0 || j >= inner1);
+        if (!any)
             continue;
         if (b->runs && j - b->run[2 * b->runs - 1] < 4) {
             b->run[2 * b->runs - 1] = j + 1;
@@ -213,8 +240,8 @@ k_attend_see(const k_attend *a, k_attend_block *b, int q0, int n)
 static inline int
 k_attend_block_size(const k_attend *a, int q0)
 {
-    const int odd = a->T % K_ATTEND_QUERIES;
-    return q0 == 0 && odd ? odd : K_ATTEND_QUERIES;
+    const int most = a->lo ? K_ATTEND_RANGED : K_ATTEND_QUERIES, odd = a->T % most;
+    return q0 == 0 && odd ? odd : most;
 }
 
 // 1 when every number of a row is finite.
@@ -233,8 +260,8 @@ k_attend_keys_need_care(const k_attend *a, const k_attend_block *b)
     const int D = a->H * a->W;
     for (int r = 0; r < b->runs; r++)
         for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++)
-            if (b->seen[j] != b->all && !(k_all_finite(D, a->k + j * a->ldk) &&
-                                          k_all_finite(D, a->v + j * a->ldv)))
+            if (!k_attend_all_see(b, j) && !(k_all_finite(D, a->k + j * a->ldk) &&
+                                             k_all_finite(D, a->v + j * a->ldv)))
                 return 1;
     return 0;
 }

@@ -108,7 +108,7 @@ blocks_0_forward_1(const pcvr_ctx *x, int64_t s, int slot)
         for (int m = 0; m < 3; m++) {
             // tiny.pcvr:8  matmul  f32[16, 8]
             k_gemm_nn(16, 8, 8, t + 128, 8, w + 64 * m, 8, p[4] + 8 * m, 0,
-                    t + 2464 + 128 * m, 8);
+                    t + 4880 + 128 * m, 8);
         }
     }
     // tiny.pcvr:17  attend  f32[16, 8]
@@ -116,7 +116,7 @@ blocks_0_forward_1(const pcvr_ctx *x, int64_t s, int slot)
         static const int32_t lo[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
         static const int32_t hi[] =
                 {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-        uint8_t *const mask = tb + 11904;
+        uint8_t *const mask = tb + 21568;
         for (int j0 = 0; j0 < 16; j0++) {
             for (int i0 = 0; i0 < 16; i0++) {
                 const int64_t i = i0 + 0, j = j0 + 0;
@@ -127,19 +127,19 @@ blocks_0_forward_1(const pcvr_ctx *x, int64_t s, int slot)
         {
         const k_attend attend = {
             .T = 16, .S = 16, .H = 2, .W = 4,
-            .q = t + 2464, .ldq = 8,
-            .k = t + 2592, .ldk = 8,
-            .v = t + 2720, .ldv = 8,
+            .q = t + 4880, .ldq = 8,
+            .k = t + 5008, .ldk = 8,
+            .v = t + 5136, .ldv = 8,
             .lo = lo, .hi = hi,
             .mask = mask, .ldm = 16,
             .T0 = 16, .S0 = 16, .q_first = (int)(0), .k_first = 0,
             .scratch = t,
         };
-        k_attention(&attend, t + 2848, 8, NULL);
+        k_attention(&attend, t + 5264, 8, NULL);
         }
     }
     // tiny.pcvr:8  matmul  f32[16, 8]
-    k_gemm_nn(16, 8, 8, t + 2848, 8, w + 192, 8, p[6], 0, t, 8);
+    k_gemm_nn(16, 8, 8, t + 5264, 8, w + 192, 8, p[6], 0, t, 8);
     // tiny.pcvr:17  dropout  f32[16, 8]
     k_dropout_rows(x, k_site(x, s, 1, 6554, 1.1111112f), 16, 8, 0, 8, NULL, 0, t, 8,
             t + 128, 8);
@@ -258,21 +258,21 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
 
     // tiny.pcvr:17  dropout  f32[16, 8]
     k_dropout_rows(x, k_site(x, s, 1, 6554, 1.1111112f), 16, 8, 0, 8, NULL, 0, g + 128,
-            0, t + 2464, 8);
+            0, t + 4880, 8);
     // tiny.pcvr:8  sum  f32[8]
     K_EACH(c, n, 8, {
         v_f32 r = v_load_n(a + 16 + c, n);
         for (int i0 = 0; i0 < 16; i0++) {
-            r = v_add(r, v_load_n(t + 2464 + 8 * i0 + c, n));
+            r = v_add(r, v_load_n(t + 4880 + 8 * i0 + c, n));
         }
         v_store_n(a + 16 + c, n, r);
     });
     // tiny.pcvr:8  matmul  f32[16, 8]
-    k_gemm_nn(16, 8, 8, t + 2464, 8, p[5], 8, NULL, 0, t + 4512, 8);
+    k_gemm_nn(16, 8, 8, t + 4880, 8, p[5], 8, NULL, 0, t + 8080, 8);
     // tiny.pcvr:27  x = embed  f32[16, 8]
-    k_embed(16, 8, 21, p[0], ini, 1, t + 3872, 8);
+    k_embed(16, 8, 21, p[0], ini, 1, t + 7440, 8);
     // tiny.pcvr:16  normalize  f32[16, 8]
-    k_normalize(16, 8, 0, 1e-06f, t + 3872, 8, t, 8);
+    k_normalize(16, 8, 0, 1e-06f, t + 7440, 8, t, 8);
     // tiny.pcvr:16  mul  f32[16, 8]
     for (int i0 = 0; i0 < 16; i0++) {
         K_EACH(c, n, 8, {
@@ -284,7 +284,7 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         for (int m = 0; m < 3; m++) {
             // tiny.pcvr:8  matmul  f32[16, 8]
             k_gemm_nn(16, 8, 8, t + 128, 8, w + 64 * m, 8, p[4] + 8 * m, 0,
-                    t + 4000 + 128 * m, 8);
+                    t + 7568 + 128 * m, 8);
         }
     }
     // tiny.pcvr:17  attend  f32[16, 8]
@@ -292,7 +292,7 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         static const int32_t lo[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
         static const int32_t hi[] =
                 {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-        uint8_t *const mask = tb + 10368;
+        uint8_t *const mask = tb + 20032;
         for (int j0 = 0; j0 < 16; j0++) {
             for (int i0 = 0; i0 < 16; i0++) {
                 const int64_t i = i0 + 0, j = j0 + 0;
@@ -303,25 +303,25 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         {
         const k_attend attend = {
             .T = 16, .S = 16, .H = 2, .W = 4,
-            .q = t + 4000, .ldq = 8,
-            .k = t + 4128, .ldk = 8,
-            .v = t + 4256, .ldv = 8,
+            .q = t + 7568, .ldq = 8,
+            .k = t + 7696, .ldk = 8,
+            .v = t + 7824, .ldv = 8,
             .lo = lo, .hi = hi,
             .mask = mask, .ldm = 16,
             .T0 = 16, .S0 = 16, .q_first = (int)(0), .k_first = 0,
             .scratch = t,
         };
-        k_attention(&attend, t + 4384, 8, t + 5024);
+        k_attention(&attend, t + 7952, 8, t + 8592);
         }
     }
     // tiny.pcvr:8  matmul  f32[8, 8]
-    k_gemm_tn(8, 8, 16, t + 2464, 8, t + 4384, 8, a + 32, 8, a + 32, 8);
+    k_gemm_tn(8, 8, 16, t + 4880, 8, t + 7952, 8, a + 32, 8, a + 32, 8);
     // tiny.pcvr:17  attend_back  f32[384]
     {
         static const int32_t lo[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
         static const int32_t hi[] =
                 {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-        uint8_t *const mask = tb + 20352;
+        uint8_t *const mask = tb + 34624;
         for (int j0 = 0; j0 < 16; j0++) {
             for (int i0 = 0; i0 < 16; i0++) {
                 const int64_t i = i0 + 0, j = j0 + 0;
@@ -332,34 +332,34 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         {
         const k_attend attend = {
             .T = 16, .S = 16, .H = 2, .W = 4,
-            .q = t + 4000, .ldq = 8,
-            .k = t + 4128, .ldk = 8,
-            .v = t + 4256, .ldv = 8,
+            .q = t + 7568, .ldq = 8,
+            .k = t + 7696, .ldk = 8,
+            .v = t + 7824, .ldv = 8,
             .lo = lo, .hi = hi,
             .mask = mask, .ldm = 16,
             .T0 = 16, .S0 = 16, .q_first = (int)(0), .k_first = 0,
             .scratch = t,
         };
         const k_attend_result result = {
-            .dout = t + 4512, .lddo = 8,
-            .out = t + 4384, .ldo = 8,
-            .stats = t + 5024,
+            .dout = t + 8080, .lddo = 8,
+            .out = t + 7952, .ldo = 8,
+            .stats = t + 8592,
         };
-        k_attention_back(&attend, &result, t + 4640, 8, t + 4768, 8, t + 4896, 8);
+        k_attention_back(&attend, &result, t + 8208, 8, t + 8336, 8, t + 8464, 8);
         }
     }
     // tiny.pcvr:8  sum  f32[8]
     K_EACH(c, n, 8, {
         v_f32 r = v_load_n(a + 96 + c, n);
         for (int i0 = 0; i0 < 16; i0++) {
-            r = v_add(r, v_load_n(t + 4896 + 8 * i0 + c, n));
+            r = v_add(r, v_load_n(t + 8464 + 8 * i0 + c, n));
         }
         v_store_n(a + 96 + c, n, r);
     });
     // tiny.pcvr:8  matmul  f32[16, 8]
-    k_gemm_nn(16, 8, 8, t + 4896, 8, p[3] + 128, 8, NULL, 0, t + 256, 8);
+    k_gemm_nn(16, 8, 8, t + 8464, 8, p[3] + 128, 8, NULL, 0, t + 256, 8);
     // tiny.pcvr:16  normalize  f32[16, 8]
-    k_normalize(16, 8, 0, 1e-06f, t + 3872, 8, t, 8);
+    k_normalize(16, 8, 0, 1e-06f, t + 7440, 8, t, 8);
     // tiny.pcvr:16  mul  f32[16, 8]
     for (int i0 = 0; i0 < 16; i0++) {
         K_EACH(c, n, 8, {
@@ -370,23 +370,23 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
     {
         for (int m = 0; m < 2; m++) {
             // tiny.pcvr:8  matmul  f32[8, 8]
-            k_gemm_tn(8, 8, 16, t + 4896 - 128 * m, 8, t + 128, 8, a + 112 + 80 * m, 8,
+            k_gemm_tn(8, 8, 16, t + 8464 - 128 * m, 8, t + 128, 8, a + 112 + 80 * m, 8,
                     a + 112 + 80 * m, 8);
             // tiny.pcvr:8  sum  f32[8]
             K_EACH(c, n, 8, {
                 v_f32 r = v_load_n(a + 176 + 80 * m + c, n);
                 for (int i0 = 0; i0 < 16; i0++) {
-                    r = v_add(r, v_load_n(t + 4768 - 128 * m + 8 * i0 + c, n));
+                    r = v_add(r, v_load_n(t + 8336 - 128 * m + 8 * i0 + c, n));
                 }
                 v_store_n(a + 176 + 80 * m + c, n, r);
             });
             // tiny.pcvr:8  matmul  f32[16, 8]
-            k_gemm_nn(16, 8, 8, t + 4768 - 128 * m, 8, p[3] + 64 - 64 * m, 8, NULL, 0,
+            k_gemm_nn(16, 8, 8, t + 8336 - 128 * m, 8, p[3] + 64 - 64 * m, 8, NULL, 0,
                     t + 384 + 128 * m, 8);
         }
     }
     // tiny.pcvr:8  matmul  f32[8, 8]
-    k_gemm_tn(8, 8, 16, t + 4640, 8, t + 128, 8, a + 272, 8, a + 272, 8);
+    k_gemm_tn(8, 8, 16, t + 8208, 8, t + 128, 8, a + 272, 8, a + 272, 8);
     // tiny.pcvr:16  add  f32[16, 8]
     K_EACH(c, n, 128, {
         v_store_n(t + 128 + c, n,
@@ -413,7 +413,7 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         v_store_n(a + 336 + c, n, r);
     });
     // tiny.pcvr:16  normalize_back  f32[16, 8]
-    k_normalize_back(16, 8, 0, 1e-06f, t + 3872, 8, t + 256, 8, g, 8);
+    k_normalize_back(16, 8, 0, 1e-06f, t + 7440, 8, t + 256, 8, g, 8);
     (void)x, (void)s, (void)slot;
 }
 
@@ -539,10 +539,10 @@ static const pcvr_store_info stores[] = {
 static const pcvr_region regions[] = {
     {"inputs", 0, 0, 0, 0},
     {"outer_0_forward", 0, 0, 0, 0},
-    {"blocks_0_forward", 15184, 0, 0, 12160},
+    {"blocks_0_forward", 15184, 0, 0, 21824},
     {"outer_1_forward", 152, 0, 64, 64},
     {"outer_0_backward", 32, 0, 0, 0},
-    {"blocks_0_recompute_backward", 31784, 13264, 0, 20608},
+    {"blocks_0_recompute_backward", 31784, 13264, 0, 34880},
     {"outer_1_backward", 256, 0, 0, 512},
 };
 
@@ -570,7 +570,7 @@ const pcvr_module MODULE = {
     .checkpoint = "blocks",
     .config = "{\"d\":8,\"heads\":2,\"gradient_checkpointing\":false}",
     .compiler = "0.1.0",
-    .hash = 0x4ea049fdc5b28800u,
+    .hash = 0x7c9cc38b08710481u,
     .actions = ACTIONS,
     .embedding = EMBEDDING,
     .n_params = 7,
@@ -589,7 +589,7 @@ const pcvr_module MODULE = {
     .packed_floats = 256,
     .input_bytes = INPUT_BYTES,
     .kept_bytes = KEPT_BYTES,
-    .scratch_bytes = 25216,
+    .scratch_bytes = 39488,
     .default_chunk = 8,
     .prepare = prepare,
     .gather_inputs = gather_inputs,
