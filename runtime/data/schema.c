@@ -357,43 +357,48 @@ next_len(const char **p, const char **name, int *n, int64_t *len)
     return text_to_int(digits, len) && *len >= 1 && *len <= INT32_MAX ? 0 : -1;
 }
 
+// Steps over blank entries of the list.
+static const char *
+skip_blank(const char *p)
+{
+    for (;;) {
+        const char *end = p + strspn(p, " \t\r\n");
+        if (*end == '\0')
+            return end;
+        if (*end != ',')
+            return p;
+        p = end + 1;
+    }
+}
+
+static SchemaDomain *
+domain_named(const Schema *s, const char *name, int n)
+{
+    for (int i = 0; i < s->n_domains; i++)
+        if (strlen(s->domains[i].name) == (size_t)n && !memcmp(s->domains[i].name, name, (size_t)n))
+            return &s->domains[i];
+    return NULL;
+}
+
 int
 schema_set_lens(Schema *s, const char *lens, DataError *e)
 {
-    const char *list = lens ? lens : "";
+    const char *list = lens ? lens : "", *name;
+    int n;
+    int64_t len;
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < s->n_domains && pass; i++)
             s->domains[i].max_len = SCHEMA_DEFAULT_LEN;
-        for (const char *p = list; *p;) {
-            const char *name;
-            int n;
-            int64_t len;
-            size_t blank = strspn(p, " \t\r\n");
-            if (p[blank] == ',' || p[blank] == '\0') {
-                p += blank + (p[blank] == ',');
-                continue;
-            }
+        for (const char *p = list; *(p = skip_blank(p));) {
             if (next_len(&p, &name, &n, &len))
-                return data_fail(
-                    e, "seq_max_lens '%s': expected name:len,name:len with len >= 1",
-                    list);
-            for (int i = 0; i < s->n_domains && pass; i++)
-                if (strlen(s->domains[i].name) == (size_t)n &&
-                    !memcmp(s->domains[i].name, name, (size_t)n))
-                    s->domains[i].max_len = len;
+                return data_fail(e, "seq_max_lens '%s': expected name:len,name:len with len >= 1",
+                                 list);
+            SchemaDomain *named = pass ? domain_named(s, name, n) : NULL;
+            if (named)
+                named->max_len = len;
         }
     }
     return 0;
-}
-
-static bool
-has_domain(const Schema *s, const char *name, int n)
-{
-    for (int i = 0; i < s->n_domains; i++)
-        if (strlen(s->domains[i].name) == (size_t)n &&
-            !memcmp(s->domains[i].name, name, (size_t)n))
-            return true;
-    return false;
 }
 
 char *
@@ -401,18 +406,13 @@ schema_unknown_lens(const Schema *s, const char *lens)
 {
     char *out = lens ? malloc(2 * strlen(lens) + 1) : NULL;
     size_t used = 0;
-    for (const char *p = lens; out && *p;) {
-        const char *name;
-        int n;
-        int64_t len;
-        size_t blank = strspn(p, " \t\r\n");
-        if (p[blank] == ',' || p[blank] == '\0') {
-            p += blank + (p[blank] == ',');
-            continue;
-        }
+    const char *name;
+    int n;
+    int64_t len;
+    for (const char *p = lens; out && *(p = skip_blank(p));) {
         if (next_len(&p, &name, &n, &len))
             break;
-        if (!has_domain(s, name, n))
+        if (!domain_named(s, name, n))
             used += (size_t)sprintf(out + used, "%s%.*s", used ? ", " : "", n, name);
     }
     if (used)
