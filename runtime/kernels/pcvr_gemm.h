@@ -23,12 +23,16 @@
 #include "pcvr_ukernel.h"
 #include "pcvr_move.h"
 
+// A panel of B, some steps of k by K_GEMM_WIDE columns, is used for all rows of A while it is in
+// the first cache.  Rows of B a multiple of eight lines apart fall on each other there, and a
+// deep B goes by once a panel: these are copied, if rows enough follow the first tile.
 enum {
-    K_GEMM_DEPTH = 256,               // k a pass: a panel of B stays near the core
     K_GEMM_WIDE = K_MAX_NV * PCVR_VL, // columns of a panel
+    K_GEMM_DEPTH = 256,               // steps of k a pass, at most; of a copied panel:
+    K_GEMM_COPIED_DEPTH = PCVR_VL == 16 ? 128 : 256,
+    K_GEMM_COPIED_ROWS = 24,
+    K_GEMM_COPIED_STRIDE = 128,
     K_GEMM_NT_DEPTH = 128,
-    K_GEMM_COPIES =
-        PCVR_VL == 8, // narrow panels thrash the first cache: copy the tall ones
 };
 
 // Columns of the next panel: wider when few rows leave registers free.
@@ -40,34 +44,27 @@ k_panel_width(int M, int N)
     return k_min(N, most * PCVR_VL);
 }
 
-// All rows of one panel of at most K_GEMM_WIDE columns.
+// All rows of one panel of at most K_GEMM_WIDE columns; copied to `panel` unless that is NULL.
 static inline void
-k_gemm_panel(int M, int N, const k_tile *whole)
+k_gemm_panel(int M, int N, const k_tile *whole, float *panel)
 {
     k_tile t = *whole;
     const int nv = (N + PCVR_VL - 1) / PCVR_VL;
     t.last = N - (nv - 1) * PCVR_VL;
-    for (int i = 0; i < M;) {
-        const int rows = k_ukernel(nv, M - i, &t);
-        i += rows;
-        t.a += rows * t.ars;
-        t.c += rows * t.ldc;
-        if (t.s)
-            t.s += rows * t.lds;
-    }
+#if PCVR_VL > 1
+    if (panel && nv == K_MAX_NV)
+        M = k_ukernel_first(M, &t, panel);
+#endif
+    (void)panel;
+    k_ukernel(nv, M, &t);
 }
 
-// Lays the panel's rows of B side by side in `panel` [K_GEMM_DEPTH][K_GEMM_WIDE].
-static inline void
-k_gemm_copy_panel(int wide, k_tile *t, float *panel)
+// Steps of k a pass: even shares of K, at most `most`.
+static inline int
+k_gemm_depth(int K, int most)
 {
-    for (int k = 0; k < t->K; k++)
-        K_EACH(j, lanes, wide, {
-            const v_f32 x = v_load_n(t->b + k * t->ldb + j, lanes);
-            v_store_n(panel + k * K_GEMM_WIDE + j, lanes, x);
-        });
-    t->b = panel;
-    t->ldb = K_GEMM_WIDE;
+    const int passes = (K + most - 1) / most;
+    return passes < 2 ? most : k_min(most, ((K + passes - 1) / passes + 7) / 8 * 8);
 }
 
 // A's element (i, k) is a[i * ars + k * acs].
@@ -76,12 +73,15 @@ k_gemm_strided(int M, int N, int K, const float *A, ptrdiff_t ars, ptrdiff_t acs
                const float *B, ptrdiff_t ldb, const float *S, ptrdiff_t lds, float *C,
                ptrdiff_t ldc)
 {
-    float panel[K_GEMM_COPIES ? K_GEMM_DEPTH * K_GEMM_WIDE : 1];
-    for (int k0 = 0; k0 == 0 || k0 < K; k0 += K_GEMM_DEPTH) {
+    _Alignas(64) float panel[PCVR_VL > 1 ? K_GEMM_COPIED_DEPTH * K_GEMM_WIDE : 1];
+    const int copied = PCVR_VL > 1 && M >= K_GEMM_COPIED_ROWS &&
+                       (K > K_GEMM_DEPTH || ldb % K_GEMM_COPIED_STRIDE == 0);
+    const int depth = k_gemm_depth(K, copied ? K_GEMM_COPIED_DEPTH : K_GEMM_DEPTH);
+    for (int k0 = 0; k0 == 0 || k0 < K; k0 += depth) {
         int wide;
         for (int j = 0; j < N; j += wide) {
             wide = k_panel_width(M, N - j);
-            k_tile t = {.K = k_min(K_GEMM_DEPTH, K - k0),
+            k_tile t = {.K = k_min(depth, K - k0),
                         .ars = ars,
                         .acs = acs,
                         .ldb = ldb,
@@ -91,9 +91,11 @@ k_gemm_strided(int M, int N, int K, const float *A, ptrdiff_t ars, ptrdiff_t acs
             t.c = C + j;
             t.s = k0 ? C + j : S ? S + j : NULL;
             t.lds = k0 ? ldc : lds;
-            if (K_GEMM_COPIES && M >= 128 && K >= 256)
-                k_gemm_copy_panel(wide, &t, panel);
-            k_gemm_panel(M, wide, &t);
+            t.next = j + wide < N     ? t.b + wide
+                     : k0 + depth < K ? B + (k0 + depth) * ldb
+                                      : NULL;
+            t.ldnext = ldb;
+            k_gemm_panel(M, wide, &t, copied ? panel : NULL);
         }
     }
 }
@@ -183,7 +185,7 @@ K_FN void
 k_gemm_nt(int M, int N, int K, const float *A, ptrdiff_t lda, const float *B,
           ptrdiff_t ldb, const float *S, ptrdiff_t lds, float *C, ptrdiff_t ldc)
 {
-    float panel[K_GEMM_NT_DEPTH * K_GEMM_WIDE];
+    _Alignas(64) float panel[K_GEMM_NT_DEPTH * K_GEMM_WIDE];
     for (int k0 = 0; k0 == 0 || k0 < K; k0 += K_GEMM_NT_DEPTH) {
         for (int j = 0; j < N; j += K_GEMM_WIDE) {
             const int depth = k_min(K_GEMM_NT_DEPTH, K - k0);
@@ -195,7 +197,7 @@ k_gemm_nt(int M, int N, int K, const float *A, ptrdiff_t lda, const float *B,
             t.c = C + j;
             t.s = k0 ? C + j : S ? S + j : NULL;
             t.lds = k0 ? ldc : lds;
-            k_gemm_panel(M, n, &t);
+            k_gemm_panel(M, n, &t, NULL);
         }
     }
 }

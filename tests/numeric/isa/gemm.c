@@ -105,16 +105,36 @@ test_one_chain_an_element(void **state)
     assert_int_equal(done, 600);
 }
 
-// Every number of rows and every width of a panel, so that each micro-kernel runs.
+// Every number of rows and every width of a panel, so that each micro-kernel runs: the rest of a
+// product after the tiles that are full is shared out among several heights.
 static void
 test_every_tile(void **state)
 {
     (void)state;
-    for (int M = 1; M <= 14; M++)
-        for (int N = 1; N <= 9 * PCVR_VL; N += PCVR_VL > 1 ? PCVR_VL / 2 : 1) {
+    for (int M = 1; M <= 40; M++)
+        for (int N = 1; N <= 9 * PCVR_VL; N += PCVR_VL > 1 ? PCVR_VL / 2 - M % 2 : 1) {
             Case c = {.M = M, .N = N, .K = 5, .form = M % 3, .start = N % STARTS};
             check_product(&c);
         }
+}
+
+// Panels that are copied while their first tile is computed: rows of B that fall on each other
+// in the cache, or more steps than a pass; full and partial last vectors, uneven passes.
+static void
+test_copied_panels(void **state)
+{
+    (void)state;
+    static const int ks[] = {0, 1, 7, 127, 128, 129, 192, 256, 257, 300, 513};
+    int i = 0;
+    for (int M = K_GEMM_COPIED_ROWS - 1; M <= K_GEMM_COPIED_ROWS + 26; M += 5)
+        for (size_t k = 0; k < sizeof ks / sizeof *ks; k++)
+            for (int N = K_GEMM_WIDE - 1; N <= 2 * K_GEMM_WIDE + 1; N += 1 + K_GEMM_WIDE / 2) {
+                Case c = {.M = M, .N = N, .K = ks[k], .form = i / STARTS % 2, .start = i % STARTS};
+                i++;
+                c.pad[0] = M % 3, c.pad[3] = N % 5;
+                c.pad[1] = (3 * K_GEMM_COPIED_STRIDE - N) % K_GEMM_COPIED_STRIDE;
+                check_product(&c);
+            }
 }
 
 // Shallow products of large matrices go by a few rows, others by panels: the same chains.
@@ -152,6 +172,7 @@ KERNEL_GROUP(gemm)(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_chain_an_element),
         cmocka_unit_test(test_every_tile),
+        cmocka_unit_test(test_copied_panels),
         cmocka_unit_test(test_row_alone),
         cmocka_unit_test(test_shallow),
     };
