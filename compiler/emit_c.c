@@ -231,13 +231,14 @@ emit_helpers(Emit *e, Text *out)
         (long long)(t->embedding.buf ? view_size(&t->embedding) : 0));
     ADD("// Scratch of a thread: records of the GROUP samples that pass a phase together, then what\n"
         "// one sample needs within a phase. A forward pass that keeps nothing has the kept records\n"
-        "// there too.\nenum {\n    GROUP = %lld,\n    FORWARD_RECORD = %lld,\n    BACKWARD_RECORD = %lld,\n"
-        "};\n\n", (long long)t->group, (long long)t->chunk_bytes[TL_FORWARD],
+        "// of its UNKEPT_GROUP samples there too.\nenum {\n    GROUP = %lld,\n    UNKEPT_GROUP = %lld,\n"
+        "    FORWARD_RECORD = %lld,\n    BACKWARD_RECORD = %lld,\n};\n\n", (long long)t->group,
+        (long long)t->unkept_group, (long long)t->chunk_bytes[TL_FORWARD],
         (long long)t->chunk_bytes[TL_BACKWARD]);
     ADD("static inline unsigned char *\nkept_of(const pcvr_ctx *x, int64_t s)\n{\n"
-        "    return x->kept ? x->kept + s * KEPT_BYTES : x->scratch + s %% GROUP * KEPT_BYTES;\n}\n\n"
+        "    return x->kept ? x->kept + s * KEPT_BYTES : x->scratch + s %% UNKEPT_GROUP * KEPT_BYTES;\n}\n\n"
         "static inline unsigned char *\nscratch_of(const pcvr_ctx *x)\n{\n"
-        "    return x->kept ? x->scratch : x->scratch + GROUP * KEPT_BYTES;\n}\n\n");
+        "    return x->kept ? x->scratch : x->scratch + UNKEPT_GROUP * KEPT_BYTES;\n}\n\n");
 }
 
 // ---- functions of the module -------------------------------------------------------------------
@@ -269,8 +270,11 @@ static void
 emit_pass(Emit *e, Text *out, const char *name, Timeline line)
 {
     ADD("static void\n%s(const pcvr_ctx *x)\n{\n", name);
-    ADD("    for (int64_t s = 0; s < x->count; s += GROUP) {\n"
-        "        const int count = (int)(x->count - s < GROUP ? x->count - s : GROUP);\n");
+    const char *group = line == TL_FORWARD ? "group" : "GROUP";
+    if (line == TL_FORWARD)
+        ADD("    const int group = x->kept ? GROUP : UNKEPT_GROUP;\n");
+    ADD("    for (int64_t s = 0; s < x->count; s += %s) {\n"
+        "        const int count = (int)(x->count - s < %s ? x->count - s : %s);\n", group, group, group);
     for (int i = 0; i < e->t->regions.n; i++)
         if (e->t->regions.v[i]->line == line)
             ADD("        run(x, s, count, %d, %s);\n", i, e->t->regions.v[i]->name);

@@ -40,13 +40,12 @@ operand_ld(const View *v, bool transposed)
     return v->dim[r - 2] > 1 ? down : v->dim[r - 1]; // rows that are one repeated row: 0
 }
 
-static void
-emit_product(Emit *e, const Stmt *s)
+// Loops over the leading axes of a product; at: their counters. Whether there are any.
+static bool
+open_product(Emit *e, const Stmt *s, const char **at)
 {
     static const char *const index[] = {"i0", "i1", "i2", NULL, NULL};
-    const char *at[MAX_RANK] = {0};
-    const View *c = &s->out[0], *a = &s->in[0], *b = &s->in[1];
-    bool ta = !row_major(a), tb = !row_major(b);
+    const View *c = &s->out[0];
     bool loops = false;
     for (int k = 0; k < s->batch; k++) {
         if (c->dim[k] == 1)
@@ -55,6 +54,16 @@ emit_product(Emit *e, const Stmt *s)
         put(e, "for (int %s = 0; %s < %D; %s++)\n", index[k], index[k], c->dim[k], index[k]);
         at[k] = index[k];
     }
+    return loops;
+}
+
+static void
+emit_product(Emit *e, const Stmt *s)
+{
+    const char *at[MAX_RANK] = {0};
+    const View *c = &s->out[0], *a = &s->in[0], *b = &s->in[1];
+    bool ta = !row_major(a), tb = !row_major(b);
+    bool loops = open_product(e, s, at);
     put(e, "%sk_gemm_%s(%D, %D, %D, ", loops ? "    " : "", ta ? "tn" : tb ? "nt" : "nn",
         s->M, s->N, s->K);
     put_at(e, a, at, false);
@@ -78,24 +87,33 @@ emit_product(Emit *e, const Stmt *s)
 static void
 emit_batch_product(Emit *e, const Stmt *s)
 {
+    const char *at[MAX_RANK] = {0};
     const View *a = &s->in[0], *b = &s->in[1], *c = &s->out[0];
+    bool sums = c->buf->space == SP_ACC;
     int64_t lda = record_stride(e->t, a->buf, e->line);
-    if (c->buf->space == SP_ACC) {
-        int64_t ldc = operand_ld(c, false);
-        const char *from = c->buf->fresh ? "k_gemm_tn(%D, %D, count, %p, %D, %p, %D, k_sum_start(x, s, %p)"
-                                         : "k_gemm_tn(%D, %D, count, %p, %D, %p, %D, %p";
-        put(e, from, s->M, s->N, a, lda, b, record_stride(e->t, b->buf, e->line), c);
-        put(e, ", %D, %p, %D);\n", ldc, c, ldc);
-        return;
-    }
-    int64_t ldc = record_stride(e->t, c->buf, e->line);
-    put(e, "k_gemm_nn(count, %D, %D, %p, %D, %p, %D, ", s->N, s->K, a, lda, b, operand_ld(b, false));
-    if (s->start)
-        put(e, "%p, 0, %p, %D);\n", &s->in[2], c, ldc);
-    else if (s->add)
-        put(e, "%p, %D, %p, %D);\n", c, ldc, c, ldc);
+    int64_t ldb = sums ? record_stride(e->t, b->buf, e->line) : operand_ld(b, false);
+    int64_t ldc = sums ? operand_ld(c, false) : record_stride(e->t, c->buf, e->line);
+    put(e, open_product(e, s, at) ? "    " : "");
+    if (sums)
+        put(e, "k_gemm_tn(%D, %D, count, ", s->M, s->N);
     else
-        put(e, "NULL, 0, %p, %D);\n", c, ldc);
+        put(e, "k_gemm_nn(count, %D, %D, ", s->N, s->K);
+    put_at(e, a, at, false);
+    put(e, ", %D, ", lda);
+    put_at(e, b, at, false);
+    put(e, ", %D, ", ldb);
+    if (s->start) {
+        put(e, "%p, 0, ", &s->in[2]);
+    } else if (sums || s->add) {
+        bool fresh = sums && c->buf->fresh;
+        put(e, fresh ? "k_sum_start(x, s, " : "");
+        put_at(e, c, at, false);
+        put(e, fresh ? "), %D, " : ", %D, ", ldc);
+    } else {
+        put(e, "NULL, 0, ");
+    }
+    put_at(e, c, at, false);
+    put(e, ", %D);\n", ldc);
 }
 
 static void

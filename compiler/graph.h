@@ -218,6 +218,7 @@ typedef struct Graph {
     int n_sinks;
     const char *checkpoint; // the choice, as given: "none", "blocks", a list of names
     int64_t strip_rows, strip_bytes; // the fewest rows cut into strips, and a strip's size; 0: for caches
+    int64_t group_bytes;    // records of the samples that pass a phase together; 0: for caches
     int64_t batch_hint;     // samples a batch is expected to have; 0: not said
     void *table;     // hash-consing and capacities, private to graph.c
     Part part;       // part, call and origin given to new nodes

@@ -39,14 +39,15 @@ unit_row(const View *v)
     return v->dim[v->rank - 1] == 1 || v->stride[v->rank - 1] == 1;
 }
 
-// One row times a weight; or the product of two rows of a sample added to an accumulator.
+// One row times a weight, or the product of two rows of a sample added to an accumulator; of each column where
+// weights and rows have leading axes.
 bool
 stmt_is_batch(const Stmt *s)
 {
     if (s->kind == ST_LOOP && s->add && s->out[0].buf->space == SP_ACC && s->n_expr == 0 &&
         !s->reduce && s->n_leaf == 1 && is_record(s->leaf[0].view.buf))
         return view_contiguous(&s->leaf[0].view) && view_contiguous(&s->out[0]);
-    if (s->kind != ST_PRODUCT || s->batch || s->N < 2)
+    if (s->kind != ST_PRODUCT || s->N < 2)
         return false;
     const View *a = &s->in[0], *b = &s->in[1], *c = &s->out[0];
     if (!is_record(a->buf))

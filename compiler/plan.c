@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 64, GROUP_MOST = 8, GROUP_BYTES = 16 << 20, CHUNK_MOST = 8, CHUNK_BYTES = 16 << 20 };
+enum { LINE = 64 };
+enum { GROUP_MOST = 8, GROUP_BYTES = 16 << 20 }; // samples that pass a phase together
+enum { CHUNK_MOST = 8, CHUNK_BYTES = 16 << 20 }; // samples kept
+enum { THREAD_BYTES = 31 << 20 };                // what is kept and scratch
 
 static const int64_t element_bytes[] = {4, 8, 1};
 
@@ -177,7 +180,7 @@ mark_fresh(Tiles *t)
             const Stmt *s = r->stmts.v[k];
             Buf *b = s->batched && s->n_out ? s->out[0].buf : NULL;
             if (b && b->space == SP_ACC)
-                b->fresh = s->kind != ST_PRODUCT || s->M * s->N == b->size;
+                b->fresh = s->kind != ST_PRODUCT || view_size(&s->out[0]) == b->size;
         }
     }
 }
@@ -253,30 +256,112 @@ spread(int64_t bytes)
     return bytes > 0 && bytes % 4096 == 0 ? bytes + LINE : bytes;
 }
 
-// As many samples pass a phase together as their records fit in GROUP_BYTES, at most GROUP_MOST.
+static int64_t
+group_bytes(const Tiles *t)
+{
+    return t->g->group_bytes ? t->g->group_bytes : GROUP_BYTES;
+}
+
+static int64_t
+at_most(int64_t bytes, int64_t record, int64_t most)
+{
+    int64_t n = record > 0 ? bytes / record : most;
+    return n < 1 ? 1 : n > most ? most : n;
+}
+
+static int64_t
+thread_scratch(const Tiles *t)
+{
+    int64_t most = t->line_bytes[TL_GATHER];
+    for (Timeline line = TL_FORWARD; line < TL_COUNT; line++) {
+        int64_t kept = line == TL_FORWARD ? t->unkept_group * t->kept_bytes : 0;
+        int64_t bytes = kept + t->group * t->chunk_bytes[line] + t->line_bytes[line];
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+// As many samples are in flight as their kept values fit in CHUNK_BYTES, and as many of them pass a phase
+// together as their records fit in a group's bytes; a forward pass that keeps nothing has the kept records
+// among them.
 static void
 choose_group(Tiles *t)
 {
-    int64_t forward = t->kept_bytes + t->chunk_bytes[TL_FORWARD];
-    int64_t record = forward > t->chunk_bytes[TL_BACKWARD] ? forward : t->chunk_bytes[TL_BACKWARD];
-    t->group = record > 0 ? GROUP_BYTES / record : GROUP_MOST;
-    t->group = t->group < 1 ? 1 : t->group > GROUP_MOST ? GROUP_MOST : t->group;
+    int64_t forward = t->kept_bytes + t->chunk_bytes[TL_FORWARD],
+            back = t->chunk_bytes[TL_BACKWARD];
+    t->chunk = at_most(CHUNK_BYTES, t->kept_bytes, CHUNK_MOST);
+    t->group = at_most(group_bytes(t), forward > back ? forward : back, GROUP_MOST);
+    t->unkept_group = t->group;
 }
 
-// One phase a region: nothing runs for a group, and a temporary lives no longer than its statements.
+// More samples in flight than CHUNK_BYTES hold, if a thread needs no more than THREAD_BYTES in all: as they
+// pass phases together they read the weights less often.
+static void
+stretch_group(Tiles *t)
+{
+    int64_t forward = t->chunk_bytes[TL_FORWARD], back = t->chunk_bytes[TL_BACKWARD],
+            chunk = t->chunk;
+    t->group = at_most(group_bytes(t), forward > back ? forward : back, GROUP_MOST);
+    for (; t->group > 1; t->group--) {
+        t->chunk = t->group > chunk && t->kept_bytes ? t->group : chunk;
+        t->unkept_group = at_most(group_bytes(t), t->kept_bytes + forward, t->group);
+        if (t->chunk * t->kept_bytes + thread_scratch(t) <= THREAD_BYTES)
+            return;
+    }
+    t->chunk = chunk;
+    t->unkept_group = 1;
+}
+
+// Whether a temporary that crosses phases stays inside of a region.
+static bool
+is_own(const Buf *b, const Region *r, int region)
+{
+    return b->space == SP_CHUNK && b->first >= 0 && b->region == region &&
+           b->line == r->line && b->last < r->first_phase + r->n_phases;
+}
+
+// Bytes of a sample's temporaries that cross phases of a region, where most are alive.
+static int64_t
+crossing_bytes(const Tiles *t, int region)
+{
+    const Region *r = t->regions.v[region];
+    int64_t most = 0;
+    for (int phase = r->first_phase; phase < r->first_phase + r->n_phases; phase++) {
+        int64_t now = 0;
+        for (int i = 0; i < t->bufs.n; i++) {
+            const Buf *b = t->bufs.v[i];
+            if (is_own(b, r, region) && b->first <= phase && phase <= b->last)
+                now += buf_bytes(b);
+        }
+        most = now > most ? now : most;
+    }
+    return most;
+}
+
+// One phase: nothing runs for a group, and a temporary of the region lives no longer than its statements.
+static void
+join_phases(Tiles *t, int region)
+{
+    Region *r = t->regions.v[region];
+    for (int i = 0; i < t->bufs.n; i++) {
+        Buf *b = t->bufs.v[i];
+        if (is_own(b, r, region))
+            b->space = SP_SCRATCH;
+    }
+    r->n_phases = r->stmts.n > 0;
+    if (r->plain)
+        memcpy(r->stmts.v, r->plain, (size_t)r->stmts.n * sizeof *r->plain);
+    for (int k = 0; k < r->stmts.n; k++) {
+        r->stmts.v[k]->phase = 0;
+        r->stmts.v[k]->batched = false;
+    }
+}
+
 static void
 drop_phases(Tiles *t)
 {
-    for (int i = 0; i < t->regions.n; i++) {
-        Region *r = t->regions.v[i];
-        r->n_phases = r->stmts.n > 0;
-        if (r->plain)
-            memcpy(r->stmts.v, r->plain, (size_t)r->stmts.n * sizeof *r->plain);
-        for (int k = 0; k < r->stmts.n; k++) {
-            r->stmts.v[k]->phase = 0;
-            r->stmts.v[k]->batched = false;
-        }
-    }
+    for (int i = 0; i < t->regions.n; i++)
+        join_phases(t, i);
     for (int i = 0; i < t->bufs.n; i++)
         if (t->bufs.v[i]->space == SP_CHUNK)
             t->bufs.v[i]->space = SP_SCRATCH;
@@ -294,6 +379,22 @@ place_temporaries(Tiles *t)
     }
 }
 
+// A region whose record leaves no room for a second sample is one phase; the others may still be many.
+static void
+join_wide(Tiles *t)
+{
+    bool any = false;
+    for (int i = 0; i < t->regions.n; i++) {
+        bool wide =
+            t->regions.v[i]->n_phases > 1 && crossing_bytes(t, i) > group_bytes(t) / 2;
+        if (wide)
+            join_phases(t, i);
+        any |= wide;
+    }
+    if (any)
+        place_temporaries(t);
+}
+
 void
 plan(Tiles *t)
 {
@@ -302,23 +403,18 @@ plan(Tiles *t)
     t->kept_bytes = spread(place_all(t, SP_KEPT));
     choose_group(t);
     if (t->group < 2) {
+        join_wide(t);
+        stretch_group(t);
+    }
+    if (t->group < 2) {
         drop_phases(t);
         place_temporaries(t);
-        t->group = 1;
     }
     region_scratch(t);
     place_accumulators(t);
     t->packed_floats = place_all(t, SP_PACKED) / 4;
     place_consts(t);
-    int64_t most = t->line_bytes[TL_GATHER];
-    for (Timeline line = TL_FORWARD; line < TL_COUNT; line++) {
-        int64_t kept = line == TL_FORWARD ? t->kept_bytes : 0;
-        int64_t bytes = t->group * (kept + t->chunk_bytes[line]) + t->line_bytes[line];
-        most = bytes > most ? bytes : most;
-    }
-    t->scratch_bytes = most;
-    t->chunk = t->kept_bytes ? CHUNK_BYTES / t->kept_bytes : CHUNK_MOST;
-    t->chunk = t->chunk < 1 ? 1 : t->chunk > CHUNK_MOST ? CHUNK_MOST : t->chunk;
+    t->scratch_bytes = thread_scratch(t);
     for (int i = 0; i < t->bufs.n; i++)
         t->bufs.v[i]->offset /= element_bytes[t->bufs.v[i]->type];
 }

@@ -193,6 +193,7 @@ struct Tiles {
     int64_t chunk_bytes[TL_COUNT]; // record of a sample in a timeline
     int64_t chunk;                 // the default
     int64_t group;                 // samples that pass a phase together, at most
+    int64_t unkept_group;          // in a forward pass that keeps nothing
     int64_t scratch_bytes;        // of a thread
 };
 

@@ -12,7 +12,8 @@
 //
 // The same seed gives the same graph and values. Parameters are floats, so that a
 // compiled module can be given the same. RANDOM_SMOOTH leaves out whatever has kinks or
-// jumps, for finite differences; RANDOM_PLAIN leaves out chance.
+// jumps, for finite differences; RANDOM_PLAIN leaves out chance;
+// RANDOM_COLUMNS ends with linear layers of columns.
 
 #ifndef RANDOM_GRAPH_H
 #define RANDOM_GRAPH_H
@@ -22,7 +23,7 @@
 #include "interp.h"
 #include "passes.h"
 
-enum { RANDOM_SMOOTH = 1, RANDOM_PLAIN = 2 };
+enum { RANDOM_SMOOTH = 1, RANDOM_PLAIN = 2, RANDOM_COLUMNS = 4 };
 enum {
     RG_POOL = 512,
     RG_SAMPLES = 3,
@@ -517,6 +518,26 @@ rg_inputs(RandomGraph *r)
     }
 }
 
+// Two linear layers of a vector in each of three columns, with weights of their own.
+static inline Node *
+rg_columns(RandomGraph *r)
+{
+    enum { COLUMNS = 3, WIDTH = 8 };
+    Node *x = rg_pick(r, 1);
+    int64_t in = x->shape.dim[0];
+    x = rg_binary(r, OP_MUL, x, rg_param(r, rg_shape(2, COLUMNS, in, 0), false));
+    for (int k = 0; k < 2; k++, in = WIDTH) {
+        bool tb = rg_int(r, 2);
+        Shape s = tb ? rg_shape(3, COLUMNS, WIDTH, in) : rg_shape(3, COLUMNS, in, WIDTH);
+        Node *row = graph_reshape(r->g, rg_unary(r, OP_TANH, x),
+                                  rg_shape(3, COLUMNS, 1, in), rg_place());
+        x = graph_matmul(r->g, row, rg_param(r, s, false), false, tb, rg_place());
+        x = graph_reshape(r->g, x, rg_shape(2, COLUMNS, WIDTH, 0), rg_place());
+        x = rg_binary(r, OP_ADD, x, rg_param(r, rg_shape(2, COLUMNS, WIDTH, 0), false));
+    }
+    return rg_tame(r, x);
+}
+
 // Logits from a few values of the pool.
 static inline void
 rg_logits(RandomGraph *r)
@@ -602,6 +623,10 @@ random_graph(RandomGraph *r, uint64_t seed, int flags)
             die("random graph %d: %s", (int)seed, diag_text(&r->diag, &r->mem.perm));
         if (shape_size(x->shape) <= 300 && x->shape.rank <= 3)
             r->f[r->n_f++] = x;
+    }
+    if (flags & RANDOM_COLUMNS) {
+        Node *x = rg_columns(r);
+        r->f[r->n_f++] = x;
     }
     r->g->call = NULL;
     rg_logits(r);

@@ -1,5 +1,5 @@
 // test_emit_random.c - random graphs as compiled modules: near the interpreter, and bit for bit equal over
-// checkpoint choices and chunks, with rows in strips or all at once.
+// checkpoint choices and chunks, with rows in strips or all at once. One seed has products of columns.
 //
 // PCVR_SEEDS=N runs N graphs (default 2), PCVR_FIRST=K starts at seed K (3); PCVR_EMIT_DIR keeps the emitted C.
 
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "random_graph.h"
-#include "tile.h"
+#include "tile_case.h"
 
 // Logits of all samples, then every gradient, tables made dense.
 typedef struct Numbers {
@@ -22,7 +22,9 @@ typedef struct Numbers {
     int64_t n, n_logits;
 } Numbers;
 
-static int in_strips; // statements
+// Statements: in strips; products of columns for all samples of a group, by a weight and into a sum.
+static int in_strips, of_columns, column_sums;
+static int joined; // programs with a region of one phase beside others
 
 static Numbers
 numbers_new(const RandomGraph *r)
@@ -120,6 +122,15 @@ passes_run(RandomGraph *r, const char *choice)
     return true;
 }
 
+static void
+count(const Stmt *s)
+{
+    bool columns = s->batched && s->kind == ST_PRODUCT && s->batch > 0;
+    in_strips += s->strip != NULL;
+    of_columns += columns && s->out[0].buf->space != SP_ACC;
+    column_sums += columns && s->out[0].buf->space == SP_ACC;
+}
+
 static const pcvr_module *
 build(RandomGraph *r, const char *name)
 {
@@ -128,7 +139,8 @@ build(RandomGraph *r, const char *name)
     plan(t);
     for (int i = 0; i < t->regions.n; i++)
         for (int k = 0; k < t->regions.v[i]->stmts.n; k++)
-            in_strips += t->regions.v[i]->stmts.v[k]->strip != NULL;
+            count(t->regions.v[i]->stmts.v[k]);
+    joined += has_joined(t);
     char domain[] = "seq";
     SchemaDomain d = {.name = domain, .n_sides = RG_F, .max_len = RG_L};
     Schema schema = {.user_int = {.width = RG_INTS},
@@ -181,27 +193,28 @@ show_difference(const RandomGraph *r, const Numbers *got, const Numbers *want, d
     }
 }
 
-// Small strips for every other choice.
+// Small strips for every other choice, and regions that are one phase beside others.
 static void
-choose_strips(Graph *g, int k)
+choose_sizes(Graph *g, int k)
 {
     g->strip_rows = k % 2 ? 4 : INT64_MAX;
     g->strip_bytes = 64;
+    g->group_bytes = k == 2 ? 4000 : 0;
 }
 
 static void
-check_seed(int seed)
+check_seed(int seed, int flags)
 {
     static const char *const choices[] = {"none", "none", "blocks", "sample"};
     static const int64_t chunks[] = {1, 2, PCVR_CHUNK_BATCH};
     Numbers first = {0};
     for (int k = 0; k < 4; k++) {
         RandomGraph r;
-        random_graph(&r, (uint64_t)seed, 0);
+        random_graph(&r, (uint64_t)seed, flags);
         assert_true(passes_run(&r, choices[k]));
         char name[64];
         snprintf(name, sizeof name, "random_%d_%d_%s", seed, k, choices[k]);
-        choose_strips(r.g, k);
+        choose_sizes(r.g, k);
         const pcvr_module *m = build(&r, name);
         Numbers want = interpret(&r);
         for (int c = 0; c < 3; c++) {
@@ -239,14 +252,25 @@ test_seeds(void **state)
     int first = number("PCVR_FIRST", 3), n = number("PCVR_SEEDS", 2);
     setenv("PCVR_CFLAGS", "-O1", 0);
     for (int k = 0; k < n; k++)
-        check_seed(first + k);
+        check_seed(first + k, 0);
     printf("%d statements in strips\n", in_strips);
     assert_true(n > 0 && in_strips > 0);
+}
+
+static void
+test_columns(void **state)
+{
+    (void)state;
+    joined = 0;
+    check_seed(7, RANDOM_COLUMNS);
+    printf("products of columns: %d by weights, %d into sums\n", of_columns, column_sums);
+    assert_true(of_columns > 0 && column_sums > 0 && joined > 0);
 }
 
 int
 main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_seeds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_seeds),
+                                       cmocka_unit_test(test_columns)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "random_graph.h"
-#include "tile.h"
+#include "tile_case.h"
 
-enum { SEEDS = 60 };
+enum { SEEDS = 240 };
 
 static const int width[] = {4, 8, 1};
 
@@ -70,8 +70,12 @@ check_plan(const Tiles *t, int *pairs)
             assert_false(meet(a, b));
         }
     }
-    for (int line = 0; line < TL_COUNT; line++)
-        assert_true(t->scratch_bytes >= t->line_bytes[line] + t->group * t->chunk_bytes[line]);
+    assert_true(t->unkept_group >= 1 && t->unkept_group <= t->group);
+    for (int line = 0; line < TL_COUNT; line++) {
+        int64_t kept = line == TL_FORWARD ? t->unkept_group * t->kept_bytes : 0;
+        assert_true(t->scratch_bytes >=
+                    kept + t->line_bytes[line] + t->group * t->chunk_bytes[line]);
+    }
 }
 
 // Statements of a phase are all of one kind, and phases are numbered in order.
@@ -96,20 +100,22 @@ test_seeds(void **state)
     (void)state;
     static PassFn *const passes[] = {simplify, prune, differentiate, checkpoint, sweep};
     static const char *const choices[] = {"none", "blocks", "sample"};
-    int pairs = 0, batched = 0;
+    int pairs = 0, batched = 0, mixed = 0;
     for (int seed = 1; seed <= SEEDS; seed++) {
         RandomGraph r;
         random_graph(&r, (uint64_t)seed, 0);
         r.g->checkpoint = choices[seed % 3];
+        r.g->group_bytes = seed % 2 ? 0 : 1500;
         for (size_t k = 0; k < sizeof passes / sizeof *passes; k++)
             assert_true(passes[k](r.g));
         Tiles *t = schedule(r.g);
         plan(t);
         check_plan(t, &pairs);
         check_phases(t, &batched);
+        mixed += r.g->group_bytes && has_joined(t);
         random_graph_free(&r);
     }
-    assert_true(pairs > 10000 && batched > 100);
+    assert_true(pairs > 10000 && batched > 100 && mixed > 0);
 }
 
 int

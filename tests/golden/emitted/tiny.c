@@ -21,9 +21,10 @@ enum { ACTIONS = 1, EMBEDDING = 0 };
 
 // Scratch of a thread: records of the GROUP samples that pass a phase together, then what
 // one sample needs within a phase. A forward pass that keeps nothing has the kept records
-// there too.
+// of its UNKEPT_GROUP samples there too.
 enum {
     GROUP = 8,
+    UNKEPT_GROUP = 8,
     FORWARD_RECORD = 1024,
     BACKWARD_RECORD = 576,
 };
@@ -31,13 +32,14 @@ enum {
 static inline unsigned char *
 kept_of(const pcvr_ctx *x, int64_t s)
 {
-    return x->kept ? x->kept + s * KEPT_BYTES : x->scratch + s % GROUP * KEPT_BYTES;
+    return x->kept ? x->kept + s * KEPT_BYTES
+            : x->scratch + s % UNKEPT_GROUP * KEPT_BYTES;
 }
 
 static inline unsigned char *
 scratch_of(const pcvr_ctx *x)
 {
-    return x->kept ? x->scratch : x->scratch + GROUP * KEPT_BYTES;
+    return x->kept ? x->scratch : x->scratch + UNKEPT_GROUP * KEPT_BYTES;
 }
 
 static const int64_t const_i[16] = {
@@ -490,8 +492,9 @@ run(const pcvr_ctx *x, int64_t s, int count, int region,
 static void
 forward(const pcvr_ctx *x)
 {
-    for (int64_t s = 0; s < x->count; s += GROUP) {
-        const int count = (int)(x->count - s < GROUP ? x->count - s : GROUP);
+    const int group = x->kept ? GROUP : UNKEPT_GROUP;
+    for (int64_t s = 0; s < x->count; s += group) {
+        const int count = (int)(x->count - s < group ? x->count - s : group);
         run(x, s, count, 1, outer_0_forward);
         run(x, s, count, 2, blocks_0_forward);
         run(x, s, count, 3, outer_1_forward);
@@ -570,7 +573,7 @@ const pcvr_module MODULE = {
     .checkpoint = "blocks",
     .config = "{\"d\":8,\"heads\":2,\"gradient_checkpointing\":false}",
     .compiler = "0.1.0",
-    .hash = 0x7c9cc38b08710481u,
+    .hash = 0x52361743d1eb8df5u,
     .actions = ACTIONS,
     .embedding = EMBEDDING,
     .n_params = 7,
