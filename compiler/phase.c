@@ -377,10 +377,14 @@ note_phase(View *v, int phase, bool batched)
 
 // A temporary that one phase alone touches, sample by sample, belongs to the thread; any other has a place
 // in the record of its sample. Phases are numbered through the timeline.
-static void
-find_crossing(Tiles *t)
+void
+schedule_crossing(Tiles *t)
 {
     int at[TL_COUNT] = {0};
+    for (int i = 0; i < t->bufs.n; i++) {
+        t->bufs.v[i]->first = -1;
+        t->bufs.v[i]->crosses = false;
+    }
     for (int i = 0; i < t->regions.n; i++) {
         Region *r = t->regions.v[i];
         r->first_phase = at[r->line];
@@ -438,5 +442,5 @@ schedule_phases(Tiles *t)
         if (r->line != TL_GATHER)
             phase_region(t, r, touches);
     }
-    find_crossing(t);
+    schedule_crossing(t);
 }

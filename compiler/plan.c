@@ -13,6 +13,7 @@ enum { LINE = 64 };
 enum { GROUP_MOST = 8, GROUP_BYTES = 16 << 20 }; // samples that pass a phase together
 enum { CHUNK_MOST = 8, CHUNK_BYTES = 16 << 20 }; // samples kept
 enum { THREAD_BYTES = 31 << 20 };                // what is kept and scratch
+enum { WIDE_PART = 16 };                         // of a group's bytes in one sample: too many
 
 static const int64_t element_bytes[] = {4, 8, 1};
 
@@ -320,48 +321,69 @@ is_own(const Buf *b, const Region *r, int region)
            b->line == r->line && b->last < r->first_phase + r->n_phases;
 }
 
-// Bytes of a sample's temporaries that cross phases of a region, where most are alive.
+// Bytes of a sample's temporaries that cross phases of a region, alive in one of them.
 static int64_t
-crossing_bytes(const Tiles *t, int region)
+crossing_bytes(const Tiles *t, int region, int phase)
 {
     const Region *r = t->regions.v[region];
-    int64_t most = 0;
-    for (int phase = r->first_phase; phase < r->first_phase + r->n_phases; phase++) {
-        int64_t now = 0;
-        for (int i = 0; i < t->bufs.n; i++) {
-            const Buf *b = t->bufs.v[i];
-            if (is_own(b, r, region) && b->first <= phase && phase <= b->last)
-                now += buf_bytes(b);
-        }
-        most = now > most ? now : most;
+    int64_t bytes = 0;
+    for (int i = 0; i < t->bufs.n; i++) {
+        const Buf *b = t->bufs.v[i];
+        int at = r->first_phase + phase;
+        if (is_own(b, r, region) && b->first <= at && at <= b->last)
+            bytes += buf_bytes(b);
     }
-    return most;
+    return bytes;
 }
 
-// One phase: nothing runs for a group, and a temporary of the region lives no longer than its statements.
+// Statements of each phase as they stand where the region is one phase.
 static void
-join_phases(Tiles *t, int region)
+sort_phases(const Region *r, Arena *a)
+{
+    Stmt **sorted = arena_array(a, Stmt *, r->stmts.n);
+    int n = 0;
+    for (int phase = 0; phase < r->n_phases; phase++)
+        for (int k = 0; k < r->stmts.n; k++)
+            if (r->plain[k]->phase == phase)
+                sorted[n++] = r->plain[k];
+    memcpy(r->stmts.v, sorted, (size_t)n * sizeof *sorted);
+}
+
+// Neighbouring wide phases become one, which runs sample by sample.
+static void
+join_phases(Tiles *t, int region, const bool *wide)
 {
     Region *r = t->regions.v[region];
-    for (int i = 0; i < t->bufs.n; i++) {
-        Buf *b = t->bufs.v[i];
-        if (is_own(b, r, region))
-            b->space = SP_SCRATCH;
-    }
-    r->n_phases = r->stmts.n > 0;
-    if (r->plain)
-        memcpy(r->stmts.v, r->plain, (size_t)r->stmts.n * sizeof *r->plain);
+    for (int i = 0; i < t->bufs.n; i++)
+        if (is_own(t->bufs.v[i], r, region))
+            t->bufs.v[i]->space = SP_SCRATCH;
+    int phase = -1, before = -1;
     for (int k = 0; k < r->stmts.n; k++) {
-        r->stmts.v[k]->phase = 0;
-        r->stmts.v[k]->batched = false;
+        Stmt *s = r->stmts.v[k];
+        int now = s->phase;
+        phase += k == 0 || (now != before && !(wide[now] && wide[before]));
+        before = now;
+        s->phase = phase;
+        s->batched = s->batched && !wide[now];
     }
+    r->n_phases = phase + 1;
+    sort_phases(r, &t->mem->scratch);
 }
 
+// One phase a region: nothing runs for a group, and a temporary lives no longer than its statements.
 static void
 drop_phases(Tiles *t)
 {
-    for (int i = 0; i < t->regions.n; i++)
-        join_phases(t, i);
+    for (int i = 0; i < t->regions.n; i++) {
+        Region *r = t->regions.v[i];
+        r->n_phases = r->stmts.n > 0;
+        if (r->plain)
+            memcpy(r->stmts.v, r->plain, (size_t)r->stmts.n * sizeof *r->plain);
+        for (int k = 0; k < r->stmts.n; k++) {
+            r->stmts.v[k]->phase = 0;
+            r->stmts.v[k]->batched = false;
+        }
+    }
     for (int i = 0; i < t->bufs.n; i++)
         if (t->bufs.v[i]->space == SP_CHUNK)
             t->bufs.v[i]->space = SP_SCRATCH;
@@ -379,20 +401,25 @@ place_temporaries(Tiles *t)
     }
 }
 
-// A region whose record leaves no room for a second sample is one phase; the others may still be many.
+// Where a region's record leaves no room for a second sample, those of its phases that fill it are joined; the
+// others and other regions still run for a group.
 static void
 join_wide(Tiles *t)
 {
-    bool any = false;
     for (int i = 0; i < t->regions.n; i++) {
-        bool wide =
-            t->regions.v[i]->n_phases > 1 && crossing_bytes(t, i) > group_bytes(t) / 2;
-        if (wide)
-            join_phases(t, i);
-        any |= wide;
+        const Region *r = t->regions.v[i];
+        bool *wide = arena_array(&t->mem->scratch, bool, r->n_phases + 1);
+        int64_t most = 0;
+        for (int phase = 0; phase < r->n_phases; phase++) {
+            int64_t bytes = crossing_bytes(t, i, phase);
+            wide[phase] = bytes > group_bytes(t) / WIDE_PART;
+            most = bytes > most ? bytes : most;
+        }
+        if (most > group_bytes(t) / 2)
+            join_phases(t, i, wide);
     }
-    if (any)
-        place_temporaries(t);
+    schedule_crossing(t);
+    place_temporaries(t);
 }
 
 void

@@ -201,6 +201,8 @@ struct Tiles {
 Tiles *schedule(Graph *g);
 // phase.c - groups the statements of each region into strips and phases.
 void schedule_phases(Tiles *t);
+// Says which temporaries cross phases and numbers these; what crosses in the record of a sample stays there.
+void schedule_crossing(Tiles *t);
 // plan.c - offsets of every buffer and the sizes of all arenas.
 void plan(Tiles *t);
 

@@ -5,20 +5,20 @@
 
 #include "phase.h"
 
-// Whether a region is one phase that would be several if its record were smaller, beside one of several.
+// Whether something that could run for a group runs sample by sample, as its phase is too wide, and something
+// else for a group.
 static inline bool
 has_joined(const Tiles *t)
 {
-    bool one = false, several = false;
+    bool one = false, group = false;
     for (int i = 0; i < t->regions.n; i++) {
         const Region *r = t->regions.v[i];
-        bool wanted = false;
-        for (int k = 0; k < r->stmts.n && r->line != TL_GATHER; k++)
-            wanted |= stmt_is_batch(r->stmts.v[k]);
-        one |= wanted && r->n_phases == 1 && r->stmts.n > 1;
-        several |= r->n_phases > 1;
+        for (int k = 0; k < r->stmts.n && r->line != TL_GATHER; k++) {
+            one |= stmt_is_batch(r->stmts.v[k]) && !r->stmts.v[k]->batched;
+            group |= r->stmts.v[k]->batched;
+        }
     }
-    return one && several && t->group > 1;
+    return one && group && t->group > 1;
 }
 
 #endif
