@@ -13,7 +13,7 @@ enum { LINE = 64 };
 enum { GROUP_MOST = 8, GROUP_BYTES = 16 << 20 }; // samples that pass a phase together
 enum { CHUNK_MOST = 8, CHUNK_BYTES = 16 << 20 }; // samples kept
 enum { THREAD_BYTES = 31 << 20 };                // what is kept and scratch
-enum { WIDE_PART = 16 };                         // of a group's bytes in one sample: too many
+enum { WIDE_PART = 16 }; // of a group's bytes in one sample: too many
 
 static const int64_t element_bytes[] = {4, 8, 1};
 
