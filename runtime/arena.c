@@ -11,8 +11,28 @@ enum {
     CANARY_BYTE = 0xc5,
     PATTERN_BYTE = 0xa9, // as a float -7.5e-14: no program writes a line of it
     MAP_FROM = 1 << 20,  // bytes from which a buffer is mapped by itself
+    PAGE = 4096,
     HUGE_PAGE = 2 << 20,
 };
+
+// A mapping of whole pages; a large one begins where a huge page can.
+static void *
+map_new(size_t bytes)
+{
+    const int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    unsigned char *p = MAP_FAILED;
+    if (bytes >= HUGE_PAGE)
+        p = mmap(NULL, bytes + HUGE_PAGE, protection, flags, -1, 0);
+    if (p == MAP_FAILED)
+        return mmap(NULL, bytes, protection, flags, -1, 0);
+    const size_t before = (size_t)(-(uintptr_t)p & (HUGE_PAGE - 1));
+    if (before > 0)
+        (void)munmap(p, before);
+    if (before < HUGE_PAGE)
+        (void)munmap(p + before + bytes, HUGE_PAGE - before);
+    (void)madvise(p + before, bytes, MADV_HUGEPAGE);
+    return p + before;
+}
 
 // Zeroed memory. Large blocks are mapped: pages never touched then cost nothing, and huge
 // pages save address translation.
@@ -28,12 +48,11 @@ block_new(PcvrBuffer *b, size_t bytes)
         memset(b->block, 0, bytes);
         return true;
     }
-    void *p =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bytes = (bytes + PAGE - 1) / PAGE * PAGE;
+    b->block_bytes = bytes;
+    void *p = map_new(bytes);
     if (p == MAP_FAILED)
         return false;
-    if (bytes >= 2 * (size_t)HUGE_PAGE)
-        (void)madvise(p, bytes, MADV_HUGEPAGE);
     b->block = p;
     return true;
 }
