@@ -123,6 +123,7 @@ put_lists(Emit *e, const Mask *m, int *number)
 typedef struct Range {
     int32_t *lo, *hi; // [queries]
     bool all;         // everything is allowed
+    bool whole;       // each range is all keys
     bool exact;       // the ranges say it all
     bool bits;        // the mask is rows of bits
 } Range;
@@ -130,8 +131,9 @@ typedef struct Range {
 static Range
 find_ranges(Arena *a, const Node *n, int64_t queries, int64_t keys)
 {
-    Range r = {arena_array(a, int32_t, queries + 1), arena_array(a, int32_t, queries + 1), true, true,
-               false};
+    Range r = {.lo = arena_array(a, int32_t, queries + 1),
+               .hi = arena_array(a, int32_t, queries + 1),
+               .all = true, .whole = true, .exact = true};
     for (int64_t i = 0; i < queries; i++) {
         int64_t lo = keys, hi = 0, sure = 0;
         for (int64_t j = 0; j < keys; j++) {
@@ -147,6 +149,7 @@ find_ranges(Arena *a, const Node *n, int64_t queries, int64_t keys)
         r.lo[i] = (int32_t)lo;
         r.hi[i] = (int32_t)hi;
         r.all &= sure == keys;
+        r.whole &= lo == 0 && hi == keys;
         r.exact &= sure == hi - lo;
     }
     return r;
@@ -216,7 +219,7 @@ put_call(Emit *e, const Stmt *s, const Range *r)
     put(e, ", .ldk = %D,\n        .v = ", k->stride[rank - 2]);
     put_at(e, v, at, false);
     put(e, ", .ldv = %D,\n", v->stride[rank - 2]);
-    if (!r->all)
+    if (!r->whole)
         put(e, "        .lo = lo, .hi = hi,\n");
     if (!r->all && !r->exact && r->bits)
         put(e, "        .rows = mask,\n");
@@ -251,11 +254,11 @@ emit_attend(Emit *e, const Stmt *s)
     const Node *n = s->node;
     int rank = s->in[0].rank;
     int64_t queries = s->in[0].dim[rank - 2], keys = s->in[1].dim[rank - 2];
-    Range r = {.all = true, .exact = true};
+    Range r = {.all = true, .whole = true, .exact = true};
     if (n->a.mask)
         r = find_ranges(&e->mem->scratch, n, queries, keys);
     put(e, "{\n");
-    if (!r.all) {
+    if (!r.whole) {
         put_numbers(e, "lo", r.lo, queries);
         put_numbers(e, "hi", r.hi, queries);
     }
