@@ -231,29 +231,44 @@ lower_softmax(Tiles *t, Node *n)
     lower_copy(t, view_permute(back, order), node_place(t, n), n);
 }
 
-// Cosines and sines of the positions, in the input record where the positions are inputs.
+// The table [2 rows, width / 2] of a rotation's cosines and sines: in the input record where the
+// positions are inputs, once for all rotations that want the same.
+static View
+turns_table(Tiles *t, Node *n, int64_t rows, int64_t width)
+{
+    bool prelude = INFO(n->in[1])->prelude;
+    for (int i = 0; prelude && i < t->turns.n; i++) {
+        const Turns *u = &t->turns.v[i];
+        if (u->positions == n->in[1] && u->base == n->a.p && u->width == width)
+            return u->table;
+    }
+    View at = node_vector(t, n->in[1]);
+    Buf *b = buf_new(t, prelude ? SP_INPUT : SP_SCRATCH, DT_F32, rows * (width / 2) * 2, n);
+    b->line = prelude ? TL_GATHER : INFO(n)->line;
+    Shape s = {.rank = 2, .dim = {rows * 2, width / 2}};
+    Turns made = {n->in[1], n->a.p, width, view_whole(b, s)};
+    int region = t->region;
+    if (prelude)
+        t->region = 0;
+    Stmt *make = stmt_new(t, ST_ROPE_TABLE, n, 1);
+    make->in[0] = prelude ? node_vector(t, n->in[1]) : at;
+    make->out[0] = made.table;
+    t->region = region;
+    if (prelude)
+        array_push(&t->mem->perm, &t->turns, made);
+    return made.table;
+}
+
 static void
 lower_rope(Tiles *t, Node *n)
 {
     if (shape_size(n->shape) == 0)
         return;
     int64_t width = n->shape.dim[n->shape.rank - 1] / n->a.heads, rows = n->in[1]->shape.dim[0];
-    View x = node_matrix(t, n->in[0]), at = node_vector(t, n->in[1]);
+    View x = node_matrix(t, n->in[0]);
     View table = {0};
-    if (width / 2 > 0 && rows > 0) {
-        bool prelude = INFO(n->in[1])->prelude;
-        Buf *b = buf_new(t, prelude ? SP_INPUT : SP_SCRATCH, DT_F32, rows * (width / 2) * 2, n);
-        b->line = prelude ? TL_GATHER : INFO(n)->line;
-        Shape s = {.rank = 2, .dim = {rows * 2, width / 2}};
-        table = view_whole(b, s);
-        int region = t->region;
-        if (prelude)
-            t->region = 0;
-        Stmt *make = stmt_new(t, ST_ROPE_TABLE, n, 1);
-        make->in[0] = prelude ? node_vector(t, n->in[1]) : at;
-        make->out[0] = table;
-        t->region = region;
-    }
+    if (width / 2 > 0 && rows > 0)
+        table = turns_table(t, n, rows, width);
     View out = out_begin(t, n, matrix_shape(n->shape));
     Stmt *s = stmt_new(t, ST_ROPE, n, 2);
     s->in[0] = x;

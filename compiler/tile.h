@@ -172,6 +172,14 @@ typedef struct Taken {
     Buf *buf;
 } Taken;
 
+// Cosines and sines of positions in the input record, for all rotations that want the same.
+typedef struct Turns {
+    const Node *positions;
+    double base;
+    int64_t width;
+    View table;
+} Turns;
+
 typedef struct Tiles Tiles;
 struct Tiles {
     Mem *mem;
@@ -184,6 +192,7 @@ struct Tiles {
     Array(Store) stores;
     Array(Projection) projections;
     Array(Taken) taken;
+    Array(Turns) turns;
     Array(const Const *) consts; // pools are written in this order
     Array(Buf *) const_bufs;
     View logits, embedding;      // in the forward timeline

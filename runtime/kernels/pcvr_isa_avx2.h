@@ -130,6 +130,20 @@ vm_bytes(const uint8_t *p, int n)
     return vi_lt(_mm256_setzero_si256(), wide);
 }
 
+// Neighbours exchanged: 1 0 3 2 ...; and 4 floats, each twice.
+static inline v_f32
+v_swap(v_f32 a)
+{
+    return _mm256_permute_ps(a, 0xb1);
+}
+
+static inline v_f32
+v_load_twice(const float *p)
+{
+    const __m256i at = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
+    return _mm256_permutevar8x32_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), at);
+}
+
 static inline float
 v_hsum(v_f32 a)
 {

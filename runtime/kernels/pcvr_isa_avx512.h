@@ -111,6 +111,20 @@ vm_bytes(const uint8_t *p, int n)
     return _mm_test_epi8_mask(bytes, bytes);
 }
 
+// Neighbours exchanged: 1 0 3 2 ...; and 8 floats, each twice.
+static inline v_f32
+v_swap(v_f32 a)
+{
+    return _mm512_permute_ps(a, 0xb1);
+}
+
+static inline v_f32
+v_load_twice(const float *p)
+{
+    const __m512i at = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    return _mm512_permutexvar_ps(at, _mm512_castps256_ps512(_mm256_loadu_ps(p)));
+}
+
 static inline float
 v_hsum(v_f32 a)
 {
