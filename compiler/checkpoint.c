@@ -5,8 +5,8 @@
 // (activations, norms, scaling) on values that are at hand: reading it back from memory costs as much. Of the
 // rest, a value inside a chosen block call is recomputed where its own backward region needs it, and every
 // other one is kept. So a chosen call keeps its inputs, and of its own values just those that are worth it, the
-// results of attention over many keys. Recomputation is by clones: the same operations
-// on the same operands give the same bits.
+// results of attention over many keys. Recomputation is by clones: the same operations on the same operands give
+// the same bits.
 //
 // Needs: the backward graph, block calls.  Leaves: kept marks, clones in part RECOMPUTE standing before the
 // first backward node of their group, backward nodes that read clones; originals that nothing reads any more

@@ -210,7 +210,7 @@ eval_stats(Interp *it, const Node *n)
                 const double *q = in(it, x, 0)->f + (b * a.T + i) * a.D + h * a.K;
                 const double *k = in(it, x, 1)->f + b * a.S * a.D + h * a.K;
                 double *y = out(it, n)->f + (b * 2 * H + h) * a.T + i;
-                double top = 0;
+                double top;
                 double sum = weights_of_row(&a, i, q, k, &top);
                 y[0] = top / log(2);
                 y[H * a.T] = sum > 0 ? 1 / sum : 0;

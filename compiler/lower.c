@@ -242,7 +242,6 @@ turns_table(Tiles *t, Node *n, int64_t rows, int64_t width)
         if (u->positions == n->in[1] && u->base == n->a.p && u->width == width)
             return u->table;
     }
-    View at = node_vector(t, n->in[1]);
     Buf *b = buf_new(t, prelude ? SP_INPUT : SP_SCRATCH, DT_F32, rows * (width / 2) * 2, n);
     b->line = prelude ? TL_GATHER : INFO(n)->line;
     Shape s = {.rank = 2, .dim = {rows * 2, width / 2}};
@@ -250,8 +249,9 @@ turns_table(Tiles *t, Node *n, int64_t rows, int64_t width)
     int region = t->region;
     if (prelude)
         t->region = 0;
+    View at = node_vector(t, n->in[1]);
     Stmt *make = stmt_new(t, ST_ROPE_TABLE, n, 1);
-    make->in[0] = prelude ? node_vector(t, n->in[1]) : at;
+    make->in[0] = at;
     make->out[0] = made.table;
     t->region = region;
     if (prelude)

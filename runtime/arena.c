@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum {
     CANARY = PCVR_LINE,
     CANARY_BYTE = 0xc5,
     PATTERN_BYTE = 0xa9, // as a float -7.5e-14: no program writes a line of it
     MAP_FROM = 1 << 20,  // bytes from which a buffer is mapped by itself
-    PAGE = 4096,
     HUGE_PAGE = 2 << 20,
 };
 
@@ -48,7 +48,8 @@ block_new(PcvrBuffer *b, size_t bytes)
         memset(b->block, 0, bytes);
         return true;
     }
-    bytes = (bytes + PAGE - 1) / PAGE * PAGE;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    bytes = (bytes + page - 1) / page * page;
     b->block_bytes = bytes;
     void *p = map_new(bytes);
     if (p == MAP_FAILED)

@@ -3,7 +3,7 @@
 // Queries stand on vector lanes.  A block of up to K_ATTEND_QUERIES queries is transposed, the
 // scores are kept transposed too, [keys][queries], so the softmax runs down the keys with no
 // horizontal step.  Orders that no blocking changes: a score is one chain over the head's
-// lanes; maximum and sum run over ascending keys; an output element is one chain over
+// lanes; sums run over ascending keys, the maximum is that of all; an output element is one chain over
 // ascending keys; in the backward pass dk and dv are chains over ascending queries and dq
 // over ascending keys.
 //
@@ -209,7 +209,7 @@ K_FN void
 k_attend_head(const k_attend *a, k_attend_block *b, int head, v_f32 *top, v_f32 *sum)
 {
     const int c = head * a->W;
-    k_attend_keys s = K_ATTEND_BEFORE, again = K_ATTEND_BEFORE;
+    k_attend_keys s = {.run = -1}, again = s;
     float *p = b->p;
     for (int i = 0; i < b->nv; i++)
         top[i] = v_set1(-HUGE_VALF), sum[i] = v_zero();

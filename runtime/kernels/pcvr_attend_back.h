@@ -136,7 +136,7 @@ k_attention_back(const k_attend *a, const k_attend_result *y, float *dq, ptrdiff
             const int c = h * a->W;
             const float *q = a->q + q0 * a->ldq + c, *g = y->dout + q0 * y->lddo + c;
             k_attend_sums of;
-            k_attend_keys s = K_ATTEND_BEFORE;
+            k_attend_keys s = {.run = -1};
             k_attend_transpose(a, &b, q, a->ldq, factor * K_LOG2_E, b.qt);
             k_attend_transpose(a, &b, g, y->lddo, 1.0f, b.dt);
             k_attend_sums_of(a, &b, y, h, &of);

@@ -13,9 +13,8 @@ typedef struct k_attend {
     ptrdiff_t ldq, ldk, ldv; // distances between rows
     const uint8_t *mask; // [S, T], key-major: mask[j * ldm + i] is 1 where query i sees
     ptrdiff_t ldm;       //     key j, else 0; NULL: everything
-    const uint8_t
-        *rows; // or, with T >= 32, bits: [S] rows of K_MASK_ROW(T) bytes, bit i as
-               //     mask[j * ldm + i] above; 8 bytes more may be read
+    const uint8_t *rows; // or, with T >= 32, bits: [S] rows of K_MASK_ROW(T) bytes, bit i as
+                         //     mask[j * ldm + i] above; 8 bytes more may be read
     const int32_t *lo, *hi; // [T] query i sees at most keys lo[i] <= j < hi[i]; NULL: all
     const k_drop *drop;     // NULL: no dropout of probabilities
     int T0, S0; // with dropout: the tensor as the model writes it is [H, T0, S0]
@@ -30,9 +29,8 @@ typedef struct k_attend {
 typedef struct k_attend_result {
     const float *dout, *out; // [T, H W]
     ptrdiff_t lddo, ldo;
-    const float
-        *stats; // [2, H, T] a query's highest score, times log2 e, and the inverse of its
-                //     sum of 2^(score - highest), 0 where it sees nothing
+    const float *stats; // [2, H, T] a query's highest score, times log2 e, and the inverse of its
+                        //     sum of 2^(score - highest), 0 where it sees nothing
 } k_attend_result;
 
 // The bits of PCVR_VL queries from i on put into a key's row of mask bits.
@@ -69,13 +67,8 @@ enum {
 
 // A step of keys: what the first cache holds with all that is computed from it.
 typedef struct k_attend_keys {
-    int run, from, to; // keys from <= j < to of a run
+    int run, from, to; // keys from <= j < to of a run; run -1: before the first
 } k_attend_keys;
-
-#define K_ATTEND_BEFORE                                                                  \
-    {                                                                                    \
-        .run = -1                                                                        \
-    }
 
 // One block of queries and where its parts lie in the scratch.
 typedef struct k_attend_block {

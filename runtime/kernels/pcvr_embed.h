@@ -106,23 +106,20 @@ k_rope_halves(int R, int H, int W, const float *x, ptrdiff_t ldx, const float *c
     }
 }
 
-// Pairs of whole vectors; returns how many floats of the head it has turned.
+// Pairs of whole vectors, `turn` the signs of their sines; returns how many floats of the head it
+// has turned.
 static inline int
-k_rope_vectors(int W, const float *x, const float *c, const float *s, float sign, float *y)
+k_rope_vectors(int W, const float *x, const float *c, const float *s, v_f32 turn, float *y)
 {
     int i = 0;
 #if PCVR_VL > 1
-    float signs[PCVR_VL];
-    for (int k = 0; k < PCVR_VL; k++)
-        signs[k] = k % 2 ? sign : -sign;
-    const v_f32 turn = v_load(signs);
     for (; i + PCVR_VL <= W; i += PCVR_VL) {
         const v_f32 a = v_load(x + i);
         const v_f32 side = v_mul(v_swap(a), v_mul(v_load_twice(s + i / 2), turn));
         v_store(y + i, v_fma(a, v_load_twice(c + i / 2), side));
     }
 #endif
-    (void)W, (void)x, (void)c, (void)s, (void)sign, (void)y;
+    (void)W, (void)x, (void)c, (void)s, (void)turn, (void)y;
     return i;
 }
 
@@ -130,12 +127,13 @@ K_FN void
 k_rope_adjacent(int R, int H, int W, const float *x, ptrdiff_t ldx, const float *cosines,
                 const float *sines, ptrdiff_t ldt, float sign, float *y, ptrdiff_t ldy)
 {
+    const v_f32 turn = v_blend(vi_has(vi_iota(), vi_set1(1)), v_set1(sign), v_set1(-sign));
     for (int r = 0; r < R; r++) {
         const float *cr = cosines + r * ldt, *sr = sines + r * ldt;
         for (int h = 0; h < H; h++) {
             const float *xh = x + r * ldx + h * W;
             float *yh = y + r * ldy + h * W;
-            for (int i = k_rope_vectors(W, xh, cr, sr, sign, yh) / 2; i < W / 2; i++)
+            for (int i = k_rope_vectors(W, xh, cr, sr, turn, yh) / 2; i < W / 2; i++)
                 k_rope_pair(xh[2 * i], xh[2 * i + 1], cr[i], sr[i] * sign, yh + 2 * i,
                             yh + 2 * i + 1);
             if (W % 2)

@@ -338,6 +338,27 @@ ties_and_kinks(void **state)
     }
 }
 
+// What attend leaves for its backward pass: highest scores in powers of 2, inverse sums.
+static void
+stats_of_attend(void **state)
+{
+    (void)state;
+    const OpCase c = {
+        OP_ATTEND,
+        3,
+        {F(D2(2, 1), 1.0, 2.0), F(D2(2, 1), 0.0, 1.0), F(D2(2, 1), 3.0, 4.0)},
+        {.heads = 1, .mask = &causal},
+        F(D2(2, 2), 0.0, 2.885390082, 1.0, 0.880797078),
+    };
+    Built b;
+    build_case(&b, &c);
+    b.g->logits = graph_add(b.g, OP_PART, &b.y, 1, (Attr){0}, NOWHERE);
+    start_case(&b, &c);
+    interp_run(b.it, &b.g->logits, 1);
+    check_values(&c, interp_value(b.it, b.g->logits), b.g->logits);
+    end_case(&b);
+}
+
 int
 main(void)
 {
@@ -349,6 +370,7 @@ main(void)
         cmocka_unit_test(chance_counts_elements_as_written),
         cmocka_unit_test(nothing_leaks_behind_a_select),
         cmocka_unit_test(ties_and_kinks),
+        cmocka_unit_test(stats_of_attend),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
