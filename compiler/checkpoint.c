@@ -1,134 +1,16 @@
 // checkpoint.c - choose what is kept for the backward pass and what is recomputed.
 //
-// Backward nodes read values of the forward pass. Values made of inputs and constants alone are read again as
-// they are; moves (lookups, slices, views) are done again, and so is what takes a few operations an element
-// (activations, norms, scaling) on values that are at hand: reading it back from memory costs as much. Of the
-// rest, a value inside a chosen block call is recomputed where its own backward region needs it, and every
-// other one is kept. So a chosen call keeps its inputs, and of its own values just those that are worth it, the
-// results of attention over many keys. Recomputation is by clones: the same operations on the same operands give
-// the same bits.
+// Backward nodes read values of the forward pass. A value is kept, or recomputed where the backward region of
+// its block needs it (keep.c tells which). Recomputation is by clones: the same operations on the same operands
+// give the same bits.
 //
 // Needs: the backward graph, block calls.  Leaves: kept marks, clones in part RECOMPUTE standing before the
 // first backward node of their group, backward nodes that read clones; originals that nothing reads any more
 // are left to sweep.
 
-#include "passes.h"
-#include "program.h"
+#include "keep.h"
 
-#include <fnmatch.h>
-#include <string.h>
-
-typedef enum ChoiceKind { CHOICE_NONE, CHOICE_BLOCKS, CHOICE_SAMPLE, CHOICE_NAMES } ChoiceKind;
-
-typedef struct Choice {
-    ChoiceKind kind;
-    bool *chosen; // by call id
-} Choice;
-
-typedef struct Keeper {
-    Graph *g;
-    Choice choice;
-    int n_forward;
-    bool *direct;      // inputs and constants alone: read where it is
-    bool *again;       // a move of direct values, parameters or other moves
-    Array(Node *) out; // the new order
-} Keeper;
-
-// ---- the choice -------------------------------------------------------------------------------------
-
-static void
-list_blocks(Graph *g)
-{
-    Text t = {0};
-    Arena *a = &g->mem->scratch;
-    for (int i = 0; i < g->n_calls; i++)
-        if (g->calls[i]->ordinal == 0)
-            text_add(a, &t, "%s%s", t.n > 0 ? ", " : "", g->calls[i]->name);
-    diag_note(g->diag, (Place){0}, "choices are none, blocks, sample and names of blocks: %s",
-              t.n > 0 ? t.v : "this model has none");
-}
-
-// The choice or block that a name may have meant.
-static void
-suggest_choice(Graph *g, const char *name)
-{
-    Arena *a = &g->mem->scratch;
-    Array(const char *) names = {0};
-    static const char *const words[] = {"none", "blocks", "sample"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        array_push(a, &names, words[i]);
-    for (int i = 0; i < g->n_calls; i++)
-        array_push(a, &names, g->calls[i]->name);
-    const char *near = nearest_name(name, names.v, names.n);
-    if (near)
-        diag_note(g->diag, (Place){0}, "did you mean '%s'?", near);
-}
-
-static bool
-choose_names(Graph *g, const char *text, bool *chosen)
-{
-    for (const char *at = text; *at != '\0';) {
-        size_t n = strcspn(at, ",");
-        const char *pattern = arena_copy(&g->mem->scratch, at, n);
-        bool found = false;
-        for (int i = 0; i < g->n_calls; i++)
-            if (fnmatch(pattern, g->calls[i]->name, 0) == 0)
-                found = chosen[i] = true;
-        if (!found) {
-            diag_error(g->diag, (Place){0}, "no block is called '%s'", pattern);
-            suggest_choice(g, pattern);
-            list_blocks(g);
-            return false;
-        }
-        at += n + (at[n] == ',');
-    }
-    return true;
-}
-
-static bool
-read_choice(Graph *g, const char *text, Choice *c)
-{
-    c->chosen = arena_array(&g->mem->scratch, bool, g->n_calls + 1);
-    if (text == NULL || strcmp(text, "none") == 0) {
-        c->kind = CHOICE_NONE;
-        return true;
-    }
-    if (strcmp(text, "sample") == 0) {
-        c->kind = CHOICE_SAMPLE;
-        return true;
-    }
-    if (strcmp(text, "blocks") == 0) {
-        c->kind = CHOICE_BLOCKS;
-        for (int i = 0; i < g->n_calls; i++)
-            c->chosen[i] = true;
-        return true;
-    }
-    if (strncmp(text, "budget:", 7) == 0 || strcmp(text, "auto") == 0 || text[0] == '\0') {
-        diag_error(g->diag, (Place){0}, "checkpoint choice '%s' is not available in this version", text);
-        list_blocks(g);
-        return false;
-    }
-    c->kind = CHOICE_NAMES;
-    return choose_names(g, text, c->chosen);
-}
-
-bool
-checkpoint_choice_valid(Graph *g, const char *choice)
-{
-    Choice c;
-    return read_choice(g, choice, &c);
-}
-
-// The outermost chosen call of a chain, or NULL.
-static Call *
-chosen_call(const Keeper *k, Call *call)
-{
-    Call *found = NULL;
-    for (; call != NULL; call = call->outer)
-        if (k->choice.chosen[call->id])
-            found = call;
-    return found;
-}
+#include <stdlib.h>
 
 // Backward nodes of one group share clones: the chosen call, else the outermost call, else what lies between.
 static Call *
@@ -136,108 +18,13 @@ group_of(const Keeper *k, Call *call)
 {
     if (k->choice.kind == CHOICE_SAMPLE)
         return NULL;
-    Call *chosen = chosen_call(k, call);
+    Call *chosen = keep_chosen_call(k, call);
     if (chosen != NULL)
         return chosen;
     while (call != NULL && call->outer != NULL)
         call = call->outer;
     return call;
 }
-
-// ---- what may be read again ----------------------------------------------------------------------------
-
-static bool
-is_leaf(const Node *n)
-{
-    return n->op == OP_PARAM || n->op == OP_INPUT || n->op == OP_CONST || n->op == OP_DLOGITS;
-}
-
-static void
-classify(Keeper *k)
-{
-    for (int i = 0; i < k->n_forward; i++) {
-        const Node *n = k->g->nodes[i];
-        int flags = op_info[n->op].flags;
-        bool direct = n->op != OP_PARAM && (flags & OPF_CHANCE) == 0;
-        bool again = (flags & OPF_MOVE) != 0 || n->op == OP_CHANCE;
-        for (int j = 0; j < n->n_in; j++) {
-            const Node *x = n->in[j];
-            direct = direct && k->direct[x->id];
-            again = again && (k->direct[x->id] || k->again[x->id] || is_leaf(x));
-        }
-        k->direct[i] = direct;
-        k->again[i] = again && !direct;
-    }
-}
-
-// A move that reads one computed value: a view of it, made again from what is kept.
-static bool
-is_view(const Keeper *k, const Node *n)
-{
-    if ((op_info[n->op].flags & OPF_MOVE) == 0 || n->op == OP_CONCAT)
-        return false;
-    int computed = 0;
-    for (int j = 0; j < n->n_in; j++) {
-        const Node *x = n->in[j];
-        computed += !(k->direct[x->id] || k->again[x->id] || is_leaf(x));
-    }
-    return computed == 1;
-}
-
-// ---- what is cheaper done again than kept --------------------------------------------------------------
-
-enum { LIGHT_DEPTH = 8 }; // operations done again to get a value from what is at hand
-
-// An addition to a product may be one statement with it, whose sums begin with the bias.
-static bool
-adds_to_product(const Node *n)
-{
-    for (int j = 0; n->op == OP_ADD && j < n->n_in; j++) {
-        const Node *x = n->in[j];
-        while (x->op == OP_RESHAPE)
-            x = x->in[0];
-        if (x->op == OP_MATMUL || x->op == OP_PROJECTED)
-            return true;
-    }
-    return false;
-}
-
-static bool
-is_light(const Node *n)
-{
-    if (adds_to_product(n))
-        return false;
-    return (op_info[n->op].flags & OPF_POINTWISE) != 0 || n->op == OP_NORMALIZE;
-}
-
-// Bytes to be kept, beyond what is needed anyway, so that a value can be had in the backward pass.
-static int64_t
-price(const Keeper *k, const Node *n, const bool *need, int depth)
-{
-    static const int64_t width[] = {4, 8, 1};
-    if (k->direct[n->id] || k->again[n->id] || is_leaf(n) || need[n->id] || n->kept)
-        return 0;
-    int64_t own = shape_size(n->shape) * width[n->type], sum = 0;
-    if (depth == LIGHT_DEPTH || !(is_light(n) || is_view(k, n)))
-        return own;
-    for (int j = 0; j < n->n_in && sum < own; j++)
-        sum += price(k, n->in[j], need, depth + 1);
-    return sum < own ? sum : own;
-}
-
-// Whether a value that is needed is done again: nothing is kept for it that would not be kept anyway.
-static bool
-done_again(const Keeper *k, const Node *n, const bool *need)
-{
-    if (!is_light(n) || n->kept)
-        return false;
-    for (int j = 0; j < n->n_in; j++)
-        if (price(k, n->in[j], need, 1) > 0)
-            return false;
-    return true;
-}
-
-// ---- clones --------------------------------------------------------------------------------------------
 
 static Node *
 clone(Keeper *k, const Node *n, Node *const *to, Call *group)
@@ -256,32 +43,6 @@ clone(Keeper *k, const Node *n, Node *const *to, Call *group)
     return c;
 }
 
-// Operations a byte from which a block keeps a value all the same.
-enum { KEEP_FLOPS = 128 };
-
-// Attention over many keys is a great deal of work for a small result: a row, and two numbers a head.
-static bool
-worth_keeping(const Node *n)
-{
-    if (n->op == OP_PART)
-        n = n->in[0];
-    if (n->op != OP_ATTEND)
-        return false;
-    return op_info[n->op].flops(n) >= KEEP_FLOPS * 4.0 * (double)shape_size(n->shape);
-}
-
-// Whether the group recomputes a value instead of reading a kept one.
-static bool
-recomputes(const Keeper *k, const Node *n, Call *group, const bool *need)
-{
-    if (k->again[n->id] || is_view(k, n) || k->choice.kind == CHOICE_SAMPLE)
-        return true;
-    Call *chosen = chosen_call(k, n->call);
-    if (chosen != NULL && chosen == group)
-        return !worth_keeping(n);
-    return done_again(k, n, need);
-}
-
 // What backward nodes read of the clones. What takes a few operations is made a second time from the others:
 // the recomputation behind it and the backward pass each have it for a short while, not from one to the other.
 static Node **
@@ -291,7 +52,7 @@ late_clones(Keeper *k, const bool *copy, Node *const *to, Call *group)
     Node **late = arena_array(&g->mem->scratch, Node *, k->n_forward);
     for (int i = 0; i < k->n_forward; i++) {
         late[i] = to[i];
-        if (!copy[i] || !is_light(g->nodes[i]))
+        if (!copy[i] || !keep_is_light(g->nodes[i]))
             continue;
         late[i] = clone(k, g->nodes[i], late, group);
         array_push(&g->mem->scratch, &k->out, late[i]);
@@ -299,50 +60,65 @@ late_clones(Keeper *k, const bool *copy, Node *const *to, Call *group)
     return late;
 }
 
-// Clones what the group's backward nodes need, appends the clones and lets the nodes read them.
+// The backward nodes that share clones.
+typedef struct Group {
+    Call *call;
+    Array(Node *) nodes;
+    bool *copy; // [n_forward] made again for them
+} Group;
+
+// Decides for each forward value that the group needs: marks the kept ones, lists the others in `copy`.
 static void
-keep_for_group(Keeper *k, Node **backward, int n_backward, Call *group)
+decide(Keeper *k, Group *group)
 {
     Graph *g = k->g;
     Arena *a = &g->mem->scratch;
     bool *need = arena_array(a, bool, k->n_forward);
-    bool *copy = arena_array(a, bool, k->n_forward);
-    Node **to = arena_array(a, Node *, k->n_forward);
-
-    for (int i = 0; i < n_backward; i++)
-        for (int j = 0; j < backward[i]->n_in; j++)
-            if (backward[i]->in[j]->part == PART_FORWARD)
-                need[backward[i]->in[j]->id] = true;
+    group->copy = arena_array(a, bool, k->n_forward);
+    for (int i = 0; i < group->nodes.n; i++)
+        for (int j = 0; j < group->nodes.v[i]->n_in; j++)
+            if (group->nodes.v[i]->in[j]->part == PART_FORWARD)
+                need[group->nodes.v[i]->in[j]->id] = true;
     for (int i = k->n_forward - 1; i >= 0; i--) {
         Node *n = g->nodes[i];
-        if (!need[i] || k->direct[i] || is_leaf(n))
+        if (!need[i] || k->direct[i] || keep_is_leaf(n))
             continue;
-        if (!recomputes(k, n, group, need)) {
+        if (!keep_recomputes(k, n, group->call, need)) {
+            if (group->call != NULL && keep_chosen_call(k, n->call) == group->call && !n->kept)
+                array_push(a, &k->dear, ((Dear){keep_whole(n)->id, keep_bytes(n), keep_worth(k, n, need)}));
             n->kept = true;
             continue;
         }
-        copy[i] = true;
+        group->copy[i] = true;
         for (int j = 0; j < n->n_in; j++)
             need[n->in[j]->id] = true;
     }
+}
+
+// Appends the clones that a group needs and lets its nodes read them.
+static void
+clone_for_group(Keeper *k, const Group *group)
+{
+    Graph *g = k->g;
+    Node **to = arena_array(&g->mem->scratch, Node *, k->n_forward);
     for (int i = 0; i < k->n_forward; i++) {
-        if (!copy[i])
+        if (!group->copy[i])
             continue;
-        to[i] = clone(k, g->nodes[i], to, group);
-        array_push(a, &k->out, to[i]);
+        to[i] = clone(k, g->nodes[i], to, group->call);
+        array_push(&g->mem->scratch, &k->out, to[i]);
     }
-    Node **late = late_clones(k, copy, to, group);
-    for (int i = 0; i < n_backward; i++)
-        for (int j = 0; j < backward[i]->n_in; j++) {
-            Node *x = backward[i]->in[j];
+    Node **late = late_clones(k, group->copy, to, group->call);
+    for (int i = 0; i < group->nodes.n; i++)
+        for (int j = 0; j < group->nodes.v[i]->n_in; j++) {
+            Node *x = group->nodes.v[i]->in[j];
             if (x->part == PART_FORWARD && late[x->id] != NULL)
-                backward[i]->in[j] = late[x->id];
+                group->nodes.v[i]->in[j] = late[x->id];
         }
 }
 
-// Numbers the groups in the order of their first backward node.
+// Groups in the order of their first backward node; number[i] is the group of node i.
 static int
-number_groups(Keeper *k, int *group, Call **calls)
+find_groups(Keeper *k, int *number, Group *groups)
 {
     Graph *g = k->g;
     int n_groups = 0;
@@ -351,12 +127,38 @@ number_groups(Keeper *k, int *group, Call **calls)
         Call *c = group_of(k, g->nodes[i]->call);
         int slot = c == NULL ? g->n_calls : c->id;
         if (of_call[slot] == 0) {
-            calls[n_groups] = c;
+            groups[n_groups].call = c;
             of_call[slot] = ++n_groups;
         }
-        group[i] = of_call[slot] - 1;
+        number[i] = of_call[slot] - 1;
+        array_push(&g->mem->scratch, &groups[number[i]].nodes, g->nodes[i]);
     }
     return n_groups;
+}
+
+static int
+dearest_first(const void *a, const void *b)
+{
+    const Dear *x = a, *y = b;
+    if (x->worth != y->worth)
+        return x->worth < y->worth ? 1 : -1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+// Of all that chosen blocks would keep, only the dearest that keep_limit has room for is allowed.
+static void
+allow_dearest(Keeper *k)
+{
+    Graph *g = k->g;
+    int64_t bytes = 0;
+    qsort(k->dear.v, (size_t)k->dear.n, sizeof *k->dear.v, dearest_first);
+    for (int i = 0; i < k->n_forward; i++)
+        g->nodes[i]->kept = k->allowed[i] = false;
+    for (int i = 0; i < k->dear.n; i++) {
+        bytes += k->dear.v[i].bytes;
+        k->allowed[k->dear.v[i].id] = g->keep_limit == 0 || bytes <= g->keep_limit;
+    }
+    g->kept_dear = bytes;
 }
 
 // Leaves that differentiation added stand behind its nodes; they come first again.
@@ -386,23 +188,26 @@ checkpoint(Graph *g)
     k.n_forward = forward_first(g);
     k.direct = arena_array(a, bool, g->n_nodes);
     k.again = arena_array(a, bool, g->n_nodes);
-    classify(&k);
+    k.part = arena_array(a, bool, g->n_nodes);
+    k.allowed = arena_array(a, bool, g->n_nodes);
+    k.flops = arena_array(a, double, g->n_nodes);
+    keep_classify(&k);
     for (int i = 0; i < k.n_forward; i++)
         array_push(a, &k.out, g->nodes[i]);
 
-    int *group = arena_array(a, int, g->n_nodes);
-    Call **calls = arena_array(a, Call *, g->n_calls + 1);
-    int n_groups = number_groups(&k, group, calls);
+    int *number = arena_array(a, int, g->n_nodes);
+    Group *groups = arena_array(a, Group, g->n_calls + 1);
+    int n_groups = find_groups(&k, number, groups);
+    for (int i = 0; i < n_groups; i++)
+        decide(&k, &groups[i]);
+    allow_dearest(&k);
     bool *begun = arena_array(a, bool, n_groups);
+    for (int i = 0; i < n_groups; i++)
+        decide(&k, &groups[i]);
     for (int i = k.n_forward; i < g->n_nodes; i++) {
-        if (!begun[group[i]]) {
-            Array(Node *) mine = {0};
-            for (int j = i; j < g->n_nodes; j++)
-                if (group[j] == group[i])
-                    array_push(a, &mine, g->nodes[j]);
-            begun[group[i]] = true;
-            keep_for_group(&k, mine.v, mine.n, calls[group[i]]);
-        }
+        if (!begun[number[i]])
+            clone_for_group(&k, &groups[number[i]]);
+        begun[number[i]] = true;
         array_push(a, &k.out, g->nodes[i]);
     }
     graph_set_nodes(g, k.out.v, k.out.n);

@@ -470,8 +470,10 @@ emit_module(Emit *e, Text *out, int n_kept, const char *layout)
     ADD("    .params = params,\n    .uses = uses,\n    .stores = stores,\n    .regions = regions,\n"
         "    .kept = kept,\n    .layout = {%s},\n", layout);
     ADD("    .acc_floats = %lld,\n    .acc_fresh = %lld,\n    .packed_floats = %lld,\n    .input_bytes = INPUT_BYTES,\n"
-        "    .kept_bytes = KEPT_BYTES,\n    .scratch_bytes = %lld,\n    .default_chunk = %lld,\n",
+        "    .kept_bytes = KEPT_BYTES,\n    .scratch_bytes = %lld,\n    .forward_scratch_bytes = %lld,\n"
+        "    .default_chunk = %lld,\n",
         (long long)t->acc_floats, (long long)t->acc_fresh, (long long)t->packed_floats, (long long)t->scratch_bytes,
+        (long long)t->forward_scratch_bytes,
         (long long)(o->default_chunk ? o->default_chunk : t->chunk));
     ADD("    .prepare = %s,\n    .gather_inputs = gather_inputs,\n    .forward = forward,\n"
         "    .forward_keep = forward,\n    .backward = backward,\n",

@@ -433,3 +433,39 @@ graph_compact(Graph *g)
         die("%d sinks stand in the graph, %d are listed", sinks, g->n_sinks);
     table_rebuild(g);
 }
+
+Graph *
+graph_copy(const Graph *g, Mem *mem)
+{
+    Arena *a = &mem->perm;
+    Graph *c = graph_new(mem, g->diag);
+    void *table = c->table;
+    *c = *g;
+    c->mem = mem;
+    c->table = table;
+    c->nodes = arena_array(a, Node *, g->n_nodes);
+    c->sinks = arena_array(a, Node *, g->n_sinks);
+    for (int i = 0; i < g->n_nodes; i++)
+        c->nodes[i] = arena_new(a, Node);
+    for (int i = 0; i < g->n_nodes; i++) {
+        const Node *n = g->nodes[i];
+        Node *m = c->nodes[i];
+        if (n->id != i)
+            die("node %d stands at %d", n->id, i);
+        *m = *n;
+        m->in = arena_array(a, Node *, n->n_in);
+        for (int j = 0; j < n->n_in; j++)
+            m->in[j] = c->nodes[n->in[j]->id];
+    }
+    for (int i = 0; i < g->n_nodes; i++) { // the origin of a dead node's clone is not among them
+        const Node *o = g->nodes[i]->origin;
+        if (o && o->id < g->n_nodes && g->nodes[o->id] == o)
+            c->nodes[i]->origin = c->nodes[o->id];
+    }
+    for (int i = 0; i < g->n_sinks; i++)
+        c->sinks[i] = c->nodes[g->sinks[i]->id];
+    c->logits = g->logits ? c->nodes[g->logits->id] : NULL;
+    c->embedding = g->embedding ? c->nodes[g->embedding->id] : NULL;
+    table_rebuild(c);
+    return c;
+}

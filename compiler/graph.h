@@ -220,6 +220,10 @@ typedef struct Graph {
     int64_t strip_rows, strip_bytes; // the fewest rows cut into strips, and a strip's size; 0: for caches
     int64_t group_bytes;    // records of the samples that pass a phase together; 0: for caches
     int64_t batch_hint;     // samples a batch is expected to have; 0: not said
+    double dear_flops;      // a byte, from which a value is dear to make again; 0: the default
+    int64_t keep_limit;     // bytes of a sample that chosen blocks keep of their own values; 0: no limit
+    int64_t thread_bytes;   // that kept values and scratch of a thread shall fit; 0: the default
+    int64_t kept_dear;      // set by checkpoint: the same bytes where there is no limit
     void *table;     // hash-consing and capacities, private to graph.c
     Part part;       // part, call and origin given to new nodes
     Call *call;
@@ -248,6 +252,9 @@ Call *graph_call(Graph *g, const char *name, Call *outer, Place place);
 // Rebuilds the node array so that it holds just what logits, embedding and sinks need,
 // operands first; renumbers ids. The relative order of the remaining nodes stays.
 void graph_compact(Graph *g);
+
+// The graph again, in another memory: nodes and lists of its own, the rest shared. For trying passes out.
+Graph *graph_copy(const Graph *g, Mem *mem);
 
 // graph_build.c - shorthands for graph_add; each gives NULL for a NULL operand
 Node *graph_unary(Graph *g, Op op, Node *x, Place place);

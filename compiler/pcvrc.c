@@ -8,6 +8,8 @@
 
 #include "pcvrc.h"
 
+#include "fit.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -116,6 +118,8 @@ compile_passes(Compile *c, const char *choice, bool backward, PassHook *hook, vo
     if (hook)
         hook(arg, "elaborate", c->graph);
     for (int i = 0; i < (backward ? n_passes : N_FORWARD); i++) {
+        if (passes[i].run == checkpoint)
+            fit_blocks(c->graph);
         if (!passes[i].run(c->graph))
             return 1;
         arena_reset(&c->mem.scratch);

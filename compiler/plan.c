@@ -275,11 +275,19 @@ thread_scratch(const Tiles *t)
 {
     int64_t most = t->line_bytes[TL_GATHER];
     for (Timeline line = TL_FORWARD; line < TL_COUNT; line++) {
-        int64_t kept = line == TL_FORWARD ? t->unkept_group * t->kept_bytes : 0;
-        int64_t bytes = kept + t->group * t->chunk_bytes[line] + t->line_bytes[line];
+        int64_t bytes = t->group * t->chunk_bytes[line] + t->line_bytes[line];
         most = bytes > most ? bytes : most;
     }
     return most;
+}
+
+// A forward pass without room for kept values has the records of a group in scratch.
+static int64_t
+forward_scratch(const Tiles *t)
+{
+    int64_t record = t->kept_bytes + t->chunk_bytes[TL_FORWARD];
+    int64_t bytes = t->unkept_group * record + t->line_bytes[TL_FORWARD];
+    return bytes > t->line_bytes[TL_GATHER] ? bytes : t->line_bytes[TL_GATHER];
 }
 
 // As many samples are in flight as their kept values fit in CHUNK_BYTES, and as many of them pass a phase
@@ -291,7 +299,7 @@ choose_group(Tiles *t)
     int64_t forward = t->kept_bytes + t->chunk_bytes[TL_FORWARD],
             back = t->chunk_bytes[TL_BACKWARD];
     t->chunk = at_most(CHUNK_BYTES, t->kept_bytes, CHUNK_MOST);
-    t->group = at_most(group_bytes(t), forward > back ? forward : back, GROUP_MOST);
+    t->group = at_most(group_bytes(t), forward > back ? forward : back, t->chunk);
     t->unkept_group = t->group;
 }
 
@@ -306,7 +314,8 @@ stretch_group(Tiles *t)
     for (; t->group > 1; t->group--) {
         t->chunk = t->group > chunk && t->kept_bytes ? t->group : chunk;
         t->unkept_group = at_most(group_bytes(t), t->kept_bytes + forward, t->group);
-        if (t->chunk * t->kept_bytes + thread_scratch(t) <= THREAD_BYTES)
+        if (t->chunk * t->kept_bytes + thread_scratch(t) <= THREAD_BYTES &&
+            forward_scratch(t) <= THREAD_BYTES)
             return;
     }
     t->chunk = chunk;
@@ -442,6 +451,7 @@ plan(Tiles *t)
     t->packed_floats = place_all(t, SP_PACKED) / 4;
     place_consts(t);
     t->scratch_bytes = thread_scratch(t);
+    t->forward_scratch_bytes = forward_scratch(t);
     for (int i = 0; i < t->bufs.n; i++)
         t->bufs.v[i]->offset /= element_bytes[t->bufs.v[i]->type];
 }

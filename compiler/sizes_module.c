@@ -93,5 +93,6 @@ tiles_module(const Tiles *t, const struct Schema *s, const char *name)
         .input_bytes = t->input_bytes,
         .kept_bytes = t->kept_bytes,
         .scratch_bytes = t->scratch_bytes,
+        .forward_scratch_bytes = t->forward_scratch_bytes,
     };
 }

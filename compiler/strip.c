@@ -21,7 +21,7 @@ enum {
     STRIP_BYTES = 256 << 10,   // of what lives inside of a strip,
     STRIP_BYTES_MANY = 768 << 10, // and where the weights would not stay beside it:
     WEIGHTS_MANY = 512 << 10,  // fewer strips read them less often
-    STRIP_WEIGHTS = 3 << 20,   // weights and accumulators that all strips pass
+    STRIP_WEIGHTS = 4 << 20,   // weights and accumulators that all strips pass
 };
 
 typedef struct Key {
@@ -196,6 +196,9 @@ stmt_rows(Stmt *s, Key key, int *axis)
     case ST_BAG:
         axis[0] = axis[2] = 0;
         return s->out[0].rank == 2 && s->out[0].dim[0] == all;
+    case ST_GATHER: // from all rows of what is not of the strip
+        axis[0] = axis[2] = 0;
+        return s->node->a.axis == 0 && s->out[0].rank == 2 && s->in[1].rank == 1 && s->out[0].dim[0] == all;
     case ST_ROWS:
     case ST_ROWS_BAG:
         axis[0] = axis[1] = 0;

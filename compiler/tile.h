@@ -204,6 +204,7 @@ struct Tiles {
     int64_t group;                 // samples that pass a phase together, at most
     int64_t unkept_group;          // in a forward pass that keeps nothing
     int64_t scratch_bytes;        // of a thread
+    int64_t forward_scratch_bytes; // of one that has no room for kept values
 };
 
 // schedule.c - from the graph after sweep to regions of statements.

@@ -46,7 +46,7 @@ walk_chunk(const pcvr_runner *r, const PcvrWalk *w, pcvr_ctx *c, double *times)
     if (w->what & PCVR_WALK_GATHER) {
         if (poison) {
             poison_fill(c->inputs, c->count * m->input_bytes);
-            poison_fill(c->scratch, m->scratch_bytes);
+            poison_fill(c->scratch, r->z.scratch_bytes);
         }
         int rc = m->gather_inputs(c);
         if (rc != PCVR_OK)
@@ -54,18 +54,14 @@ walk_chunk(const pcvr_runner *r, const PcvrWalk *w, pcvr_ctx *c, double *times)
         note(times, PCVR_TIME_INPUTS, &from);
     }
     if (w->what & (PCVR_WALK_FORWARD | PCVR_WALK_KEEP)) {
-        unsigned char *kept = c->kept;
-        if (poison)
-            poison_fill(c->scratch, m->scratch_bytes);
-        if (w->what & PCVR_WALK_KEEP) {
-            if (poison)
-                poison_fill(kept, c->count * m->kept_bytes);
-            m->forward_keep(c);
-        } else {
-            c->kept = NULL;
-            m->forward(c);
-            c->kept = kept;
+        if (poison) {
+            poison_fill(c->scratch, r->z.scratch_bytes);
+            poison_fill(c->kept, c->kept != NULL ? c->count * m->kept_bytes : 0);
         }
+        if (w->what & PCVR_WALK_KEEP)
+            m->forward_keep(c);
+        else
+            m->forward(c);
         note(times, PCVR_TIME_REGIONS, &from);
     }
     if (w->what & PCVR_WALK_LOSS) {
@@ -74,7 +70,7 @@ walk_chunk(const pcvr_runner *r, const PcvrWalk *w, pcvr_ctx *c, double *times)
     }
     if (w->what & PCVR_WALK_BACKWARD) {
         if (poison)
-            poison_fill(c->scratch, m->scratch_bytes);
+            poison_fill(c->scratch, r->z.scratch_bytes);
         m->backward(c);
         note(times, PCVR_TIME_REGIONS, &from);
     }

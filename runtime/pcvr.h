@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PCVR_ABI 4u
+#define PCVR_ABI 5u
 
 enum {
     PCVR_OK = 0,
@@ -204,6 +204,7 @@ typedef struct pcvr_module {
     int64_t kept_bytes;    // kept values of one sample
     int64_t scratch_bytes; // of one thread, also gather_inputs'; every function starts
                            // with it undefined
+    int64_t forward_scratch_bytes; // the same where there is no room for kept values
     int64_t default_chunk;
 
     // Which fields of the context each may use: prepare params, packed, and first and count:

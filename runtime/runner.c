@@ -200,7 +200,7 @@ workers_new(pcvr_runner *r)
             w->inputs = r->workers[0].inputs;
             w->kept = r->workers[0].kept;
         }
-        w->scratch = pcvr_arena_alloc(&r->arena, "scratch", m->scratch_bytes, true);
+        w->scratch = pcvr_arena_alloc(&r->arena, "scratch", z->scratch_bytes, true);
         w->touched = pcvr_arena_alloc(&r->arena, "touched rows", sort, false);
         w->room = pcvr_arena_alloc(&r->arena, "sorted rows", sort, false);
         if (!w->inputs || !w->kept || !w->scratch || !w->touched || !w->room)

@@ -19,6 +19,7 @@ typedef struct PcvrSizes {
     int64_t records; // of inputs and kept values in one buffer: a chunk's, or the batch's
     int64_t buffers; // of records: one a thread, or one
     int64_t raw_bytes; // of a raw batch
+    int64_t scratch_bytes; // of one thread
     int64_t param_bytes, packed_bytes;
     int64_t grad_bytes, dlogits_bytes, acc_bytes; // acc: one lane
     int64_t store_bytes;                          // row stores of one lane

@@ -91,6 +91,7 @@ pcvr_sizes(const pcvr_module *m, int64_t batch, const pcvr_options *o, PcvrSizes
             z->grad_bytes += bytes;
     }
     z->packed_bytes = pcvr_lines(m->packed_floats * 4);
+    z->scratch_bytes = z->o.forward_only ? m->forward_scratch_bytes : m->scratch_bytes;
     if (z->o.forward_only)
         return true;
     z->dlogits_bytes = pcvr_lines(batch * m->actions * 4);
@@ -116,7 +117,7 @@ pcvr_sizes_plan(const pcvr_module *m, const PcvrSizes *z, pcvr_plan *out)
         .input_bytes = z->raw_bytes + (z->o.poison ? pcvr_lines(z->raw_bytes) : 0) +
                        z->buffers * pcvr_lines(z->records * m->input_bytes),
         .activation_bytes = z->buffers * pcvr_lines(z->records * kept) +
-                            z->o.threads * pcvr_lines(m->scratch_bytes),
+                            z->o.threads * pcvr_lines(z->scratch_bytes),
         .kept_bytes_per_sample = kept,
     };
     out->planned_peak_bytes = out->parameter_bytes + out->gradient_bytes +

@@ -45,9 +45,9 @@ for path in models/*.pcvr; do
     models=$((models + 1))
     # The second vocabulary is the schema's own: none in it is as large.
     for cap in 5000 2000000000; do
-        for choice in none blocks sample; do
-            name=${model}_${choice}_$cap
-            counts "$model" $choice $cap >"$tmp/$name"
+        for choice in none blocks '*' sample; do
+            name=${model}_${choice/\*/all}_$cap
+            counts "$model" "$choice" $cap >"$tmp/$name"
             status=$?
             [ "${BLESS:-}" = 1 ] || grep -qxF "$(cat "$tmp/$name")" <(sed 's/,$//' "$golden")
             [ $? -eq 0 ] && [ $status -eq 0 ]
@@ -63,13 +63,15 @@ for path in models/*.pcvr; do
         counts "$model" blocks $cap >"$tmp/one" && more=$(activations 1024) &&
             [ $((100 * more)) -le $((105 * $(number activation_bytes "$tmp/one"))) ]
         result "${model}_batch_1024_$cap" $?
-        # Each choice keeps less than the one before and computes more.
-        for pair in none:blocks blocks:sample; do
-            more=$tmp/${model}_${pair%:*}_$cap less=$tmp/${model}_${pair#*:}_$cap
-            [ "$(number kept_bytes_per_sample "$less")" -lt "$(number kept_bytes_per_sample "$more")" ] &&
-                [ "$(number flops_recomputed "$less")" -gt "$(number flops_recomputed "$more")" ] &&
+        # Each choice keeps less than the one before and computes more; what blocks do not keep may be worth nothing.
+        for pair in none:blocks:0 blocks:all:1 all:sample:1; do
+            IFS=: read -r more less apart <<<"$pair"
+            name=${model}_${more}_then_${less}_$cap
+            more=$tmp/${model}_${more}_$cap less=$tmp/${model}_${less}_$cap
+            [ $(($(number kept_bytes_per_sample "$less") + apart)) -le "$(number kept_bytes_per_sample "$more")" ] &&
+                [ "$(number flops_recomputed "$less")" -ge $(($(number flops_recomputed "$more") + apart)) ] &&
                 [ "$(number flops_needed "$less")" -eq "$(number flops_needed "$more")" ]
-            result "${model}_${pair%:*}_then_${pair#*:}_$cap" $?
+            result "$name" $?
         done
     done
 done

@@ -2,8 +2,8 @@
 # test_cases.sh - every recorded case of the seven models through compiled modules: logits, loss and every
 # gradient within the recorded limits, for every checkpoint choice and two chunks.
 #
-# The best instruction set runs every case and choice, the others run the tiny cases with blocks;
-# PCVR_SLOW=1 runs all on all. PCVR_CASE=text picks cases. Modules are compiled with -O1 here: there are
+# The best instruction set runs every case and choice, the others run the tiny cases with all blocks
+# recomputed; PCVR_SLOW=1 runs all on all. PCVR_CASE=text picks cases. Modules are compiled with -O1 here: there are
 # many, each runs for a moment, and no bit depends on it.
 . tests/driver/lib.sh
 export PCVR_CFLAGS="${PCVR_CFLAGS:-} -O1"
@@ -33,13 +33,13 @@ for dir in "$cases"/*/*/; do
     [ $sanitized -eq 1 ] && [ "$(basename "$dir")" != tiny ] && continue
     found=$((found + 1))
     for isa in $(isas); do
-        for choice in none blocks sample; do
+        for choice in none blocks '*' sample; do
             if [ "$isa" != "$best" ] && [ -z "${PCVR_SLOW:-}" ]; then
-                [ "$choice" = blocks ] && [ "$(basename "$dir")" = tiny ] || continue
+                [ "$choice" = '*' ] && [ "$(basename "$dir")" = tiny ] || continue
             fi
-            [ $sanitized -eq 1 ] && [ "$choice" != blocks ] && continue
+            [ $sanitized -eq 1 ] && [ "$choice" != '*' ] && continue
             # The second run takes the module that the first one built.
-            echo "one '$dir' $isa $choice 1; a=\$?; one '$dir' $isa $choice batch && [ \$a -eq 0 ]"
+            echo "one '$dir' $isa '$choice' 1; a=\$?; one '$dir' $isa '$choice' batch && [ \$a -eq 0 ]"
         done
     done
 done >"$tmp/list"

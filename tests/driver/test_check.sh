@@ -51,11 +51,11 @@ check --case "$tiny" --grads "$tmp/want.st"
 random="--model.dropout_rate 0.3 --seed 7"
 check --case "$tiny" $random --grads "$tmp/chance.st"
 result "chance_runs" $?
-choices="blocks sample blocks.0"
-[ $sanitized -eq 1 ] && choices=blocks
-for choice in $choices; do
-    same "bits_checkpoint_$choice" "$tmp/want.st" --checkpoint $choice
-    same "bits_checkpoint_${choice}_chance" "$tmp/chance.st" --checkpoint $choice $random \
+choices=(blocks sample blocks.0 '*')
+[ $sanitized -eq 1 ] && choices=('*')
+for choice in "${choices[@]}"; do
+    same "bits_checkpoint_$choice" "$tmp/want.st" --checkpoint "$choice"
+    same "bits_checkpoint_${choice}_chance" "$tmp/chance.st" --checkpoint "$choice" $random \
         --threads 2 --chunk batch
 done
 check --case "$tiny" --model.dropout_rate 0.3 --seed 8 --grads "$tmp/got.st"

@@ -11,9 +11,16 @@ found=0
 for model in baseline interformer onetrans tokenformer symbiosis dualq queryformer; do
     none=$(plan --model models/$model.pcvr --checkpoint none --json)
     blocks=$(plan --model models/$model.pcvr --checkpoint blocks --json)
+    all=$(plan --model models/$model.pcvr --checkpoint '*' --json)
     sample=$(plan --model models/$model.pcvr --checkpoint sample --json)
-    row="$(commas "$(value kept_bytes_per_sample "$none")") | $(commas "$(value kept_bytes_per_sample "$blocks")")"
-    row="$row | $(mib "$(value activation_bytes "$blocks")") | $(mib "$(value activation_bytes "$sample")") |"
+    row=""
+    for plan in "$none" "$blocks" "$all"; do
+        row="$row$(commas "$(value kept_bytes_per_sample "$plan")") | "
+    done
+    for plan in "$blocks" "$all" "$sample"; do
+        row="$row$(mib "$(value activation_bytes "$plan")") | "
+    done
+    row=${row% }
     echo "$model: $row" >"$tmp/out"
     grep -E "^\| $model \|" README.md | grep -qF "| $row"
     result "row_$model" $?

@@ -179,6 +179,7 @@ static const pcvr_module toy_module = {
     .input_bytes = sizeof(ToyInput),
     .kept_bytes = sizeof(ToyKept),
     .scratch_bytes = 128,
+    .forward_scratch_bytes = 128,
     .default_chunk = 8,
     .gather_inputs = toy_gather,
     .forward = toy_forward,

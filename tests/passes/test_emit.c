@@ -255,18 +255,18 @@ static bool
 check_case(ModelCase *c)
 {
     n_checked++;
-    static const char *const choices[] = {"none", "blocks", "sample"};
+    static const char *const choices[] = {"none", "blocks", "*", "sample"};
     Run first = {0};
     char room[512];
     bool all, ok = true;
     const char *root = model_case_root(room, sizeof room, &all);
     char model[64];
     snprintf(model, sizeof model, "%.*s", (int)strcspn(c->name, "/"), c->name);
-    for (int k = 0; k < 3 && ok; k++) {
+    for (int k = 0; k < 4 && ok; k++) {
         ModelCase again;
         model_case_load(&again, root, model, strchr(c->name, '/') + 1);
         ok = again.graph && check_choice(&again, choices[k], &first, true);
-        if (k == 2 || !ok)
+        if (k == 3 || !ok)
             run_free(&first);
         model_case_free(&again);
     }

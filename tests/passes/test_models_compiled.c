@@ -260,18 +260,18 @@ check_choice(const char *model, uint64_t seed, const char *choice, Numbers *firs
 static bool
 is_wanted(int model, int choice)
 {
-    static const char *const choices[] = {"none", "blocks", "sample"};
+    static const char *const choices[] = {"none", "*", "sample", "blocks"};
     const char *named = getenv("PCVR_CHOICES");
     if (named)
         return strstr(named, choices[choice]) != NULL;
     return getenv("PCVR_SEEDS") || getenv("PCVR_CASE") || choice == 0 ||
-           choice == 1 + model % 2;
+           choice == 1 + model % 3;
 }
 
 static bool
 check_case(int which, uint64_t seed, int *n, int *poisoned)
 {
-    static const char *const choices[] = {"none", "blocks", "sample"};
+    static const char *const choices[] = {"none", "*", "sample", "blocks"};
     const char *model = model_names[which];
     RandomModel r;
     random_model(&r, model, seed);
@@ -281,7 +281,7 @@ check_case(int which, uint64_t seed, int *n, int *poisoned)
         return true;
     ++*n;
     Numbers first = {0};
-    for (int c = 0; c < 3 && ok; c++) {
+    for (int c = 0; c < 4 && ok; c++) {
         ok = !is_wanted(which, c) ||
              check_choice(model, seed, choices[c], &first, poisoned);
         if (!ok)

@@ -205,9 +205,9 @@ check_case(const char *root, const char *model, const char *name)
     assert_true(differentiate(plain.graph));
     Outcome want = run(plain.graph, params, true);
 
-    static const char *const choices[] = {"none", "blocks", "sample"};
+    static const char *const choices[] = {"none", "blocks", "*", "sample"};
     Outcome none = {0};
-    for (int c = 0; c < 3; c++) {
+    for (int c = 0; c < 4; c++) {
         ModelCase mc;
         load(&mc, model, name, root);
         Graph *g = mc.graph;

@@ -167,6 +167,8 @@ gradients(uint64_t seed, bool optimise, const char *choice, int *recomputed)
     random_graph(&r, seed, 0);
     Graph *g = r.g;
     g->checkpoint = choice;
+    g->dear_flops = 1; // products and attention
+    g->keep_limit = seed % 3 == 0 ? (int64_t)(seed * 53 % 997 + 1) : 0;
     if (optimise) {
         assert_true(simplify(g));
         assert_true(prune(g));
@@ -189,12 +191,12 @@ static void
 test_choices(void **state)
 {
     (void)state;
-    static const char *const choices[] = {"none", "blocks", "sample"};
-    int bad = 0, recomputed[3] = {0}, unused = 0;
+    static const char *const choices[] = {"none", "blocks", "*", "sample"};
+    int bad = 0, recomputed[4] = {0}, unused = 0;
     for (uint64_t seed = 1; seed <= N_GRAPHS; seed++) {
         Numbers plain = gradients(seed, false, NULL, &unused);
         Numbers none = {0};
-        for (int c = 0; c < 3; c++) {
+        for (int c = 0; c < 4; c++) {
             Numbers x = gradients(seed, true, choices[c], &recomputed[c]);
             bool ok = c == 0 ? equal(&x, &plain, 1e-7) : equal(&x, &none, 0.0);
             if (!ok) {
@@ -209,9 +211,9 @@ test_choices(void **state)
         free(plain.v);
         free(none.v);
     }
-    printf("recomputed nodes: none %d, blocks %d, sample %d\n", recomputed[0], recomputed[1],
-           recomputed[2]);
-    assert_true(recomputed[0] < recomputed[1] && recomputed[1] < recomputed[2]);
+    printf("recomputed nodes: none %d, blocks %d, * %d, sample %d\n", recomputed[0], recomputed[1],
+           recomputed[2], recomputed[3]);
+    assert_true(recomputed[0] < recomputed[1] && recomputed[1] < recomputed[2] && recomputed[2] < recomputed[3]);
     assert_int_equal(bad, 0);
 }
 

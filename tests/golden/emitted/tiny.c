@@ -1,7 +1,7 @@
 // tiny.c - tiny.pcvr, compiled by pcvrc 0.1.0.
 //
 // configuration: {"d":8,"heads":2,"gradient_checkpointing":false}
-// checkpoint: blocks
+// checkpoint: *
 // batch hint: 256
 //
 // A sample's inputs, kept values and temporaries are records of floats, 64-bit integers and
@@ -570,10 +570,10 @@ const pcvr_module MODULE = {
     .abi = PCVR_ABI,
     .name = "tiny",
     .isa = PCVR_ISA_NAME,
-    .checkpoint = "blocks",
+    .checkpoint = "*",
     .config = "{\"d\":8,\"heads\":2,\"gradient_checkpointing\":false}",
     .compiler = "0.1.0",
-    .hash = 0x52361743d1eb8df5u,
+    .hash = 0x9c42e59fb1023449u,
     .actions = ACTIONS,
     .embedding = EMBEDDING,
     .n_params = 7,
@@ -593,6 +593,7 @@ const pcvr_module MODULE = {
     .input_bytes = INPUT_BYTES,
     .kept_bytes = KEPT_BYTES,
     .scratch_bytes = 39488,
+    .forward_scratch_bytes = 30528,
     .default_chunk = 8,
     .prepare = prepare,
     .gather_inputs = gather_inputs,
