@@ -11,6 +11,7 @@ typedef bool PassFn(Graph *g);
 PassFn simplify;      // folds constants, drops moves that move nothing, merges equal nodes
 PassFn prune;         // drops rows that cannot reach the logits; sinks gathers and column slices
 PassFn project;       // linear layers on looked-up rows become sums of projected rows
+PassFn absorb;        // attention of few queries meets the input of its key and value layers
 PassFn differentiate; // appends the backward graph
 PassFn checkpoint;    // chooses what is kept by g->checkpoint; clones the rest for recomputation
 PassFn sweep;         // drops what checkpointing made dead; merges nothing

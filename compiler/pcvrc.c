@@ -19,6 +19,7 @@ const Pass passes[] = {
     {"simplify", simplify, "fold constants, merge equal nodes, drop dead ones"},
     {"prune", prune, "drop rows that cannot reach the logits"},
     {"project", project, "make linear layers on looked-up rows sums of projected rows"},
+    {"absorb", absorb, "let attention of few queries meet the input of its key and value layers"},
     {"differentiate", differentiate, "append the backward graph"},
     {"checkpoint", checkpoint,
      "choose what each block keeps; clone the rest for recomputation"},
@@ -27,7 +28,7 @@ const Pass passes[] = {
 const int n_passes = sizeof passes / sizeof passes[0];
 
 enum { DEFAULT_BATCH = 256 }; // samples, where a model does not say
-enum { N_FORWARD = 3 }; // the passes that a forward graph goes through
+enum { N_FORWARD = 4 }; // the passes that a forward graph goes through
 
 int
 compile_open(Compile *c, const char *path, const char *const *include_dirs, int n)
