@@ -158,11 +158,14 @@ flops_a_byte(const Keeper *k, const Node *n)
     return k->flops[n->id] / (double)(keep_bytes(n) + 1);
 }
 
-// The same with the product that is one statement with an addition.
+// The same with the product that is one statement with an addition. Drawing what dropout drops again takes as
+// long as reading it back.
 static double
 own_worth(const Keeper *k, const Node *n)
 {
     const Node *product = added_product(n);
+    if (n->op == OP_DROPOUT)
+        return dear_flops(k);
     return flops_a_byte(k, product ? product : n);
 }
 

@@ -1,7 +1,9 @@
-// philox.h - counted random numbers: Philox4x32-10, and the drop masks drawn from it.
+// philox.h - counted random numbers: Philox4x32, and the drop masks drawn from it.
 //
 // Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
-// Key = seed, counter = (element / 8, site, index in the batch, step). The draw of an
+// Ten rounds for initial values and resampling. Seven for drop masks: the fewest that pass every test of
+// BigCrush (table 2 there), and draws are a tenth of a step.
+// Of drop masks, key = seed, counter = (element / 8, site, index in the batch, step). The draw of an
 // element is the 16-bit half number (element mod 8) of the 128 bits, low half first; the
 // element is dropped if draw < round(65536 p). The same counters give the same draws
 // wherever and however often they are computed.
@@ -23,12 +25,14 @@ typedef struct PcvrSite {
     uint32_t site, index, step;
 } PcvrSite;
 
-// out[4] of counter c[4] under key k[2].
+enum { PCVR_PHILOX_ROUNDS = 10, PCVR_DRAW_ROUNDS = 7 };
+
+// out[4] of counter c[4] under key k[2] after some rounds.
 static inline void
-pcvr_philox(uint32_t out[4], const uint32_t c[4], const uint32_t k[2])
+pcvr_philox_rounds(uint32_t out[4], const uint32_t c[4], const uint32_t k[2], int rounds)
 {
     uint32_t c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3], k0 = k[0], k1 = k[1];
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < rounds; round++) {
         uint64_t p0 = (uint64_t)PCVR_PHILOX_M0 * c0, p1 = (uint64_t)PCVR_PHILOX_M1 * c2;
         c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
         c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
@@ -43,13 +47,19 @@ pcvr_philox(uint32_t out[4], const uint32_t c[4], const uint32_t k[2])
     out[3] = c3;
 }
 
+static inline void
+pcvr_philox(uint32_t out[4], const uint32_t c[4], const uint32_t k[2])
+{
+    pcvr_philox_rounds(out, c, k, PCVR_PHILOX_ROUNDS);
+}
+
 // The 16-bit draw of one element.
 static inline uint32_t
 pcvr_draw(const PcvrSite *s, uint64_t element)
 {
     uint32_t c[4] = {(uint32_t)(element >> 3), s->site, s->index, s->step};
     uint32_t k[2] = {(uint32_t)s->seed, (uint32_t)(s->seed >> 32)}, out[4];
-    pcvr_philox(out, c, k);
+    pcvr_philox_rounds(out, c, k, PCVR_DRAW_ROUNDS);
     return out[(element & 7) >> 1] >> (16 * (element & 1)) & 0xffffu;
 }
 
@@ -90,7 +100,7 @@ pcvr_draw_run(uint16_t out[PCVR_DRAW_RUN], const PcvrSite *s, uint32_t block)
         c2[i] = s->index;
         c3[i] = s->step;
     }
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < PCVR_DRAW_ROUNDS; round++) {
         for (int i = 0; i < PCVR_DRAW_BLOCKS; i++) {
             uint64_t p0 = (uint64_t)PCVR_PHILOX_M0 * c0[i];
             uint64_t p1 = (uint64_t)PCVR_PHILOX_M1 * c2[i];

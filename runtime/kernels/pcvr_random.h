@@ -1,6 +1,6 @@
 // pcvr_random.h - counted random numbers on vectors: drop bits, dropout, chance.
 //
-// Philox4x32-10 (Salmon et al. 2011), the same numbers as runtime/philox.h: key = seed, counter
+// Philox4x32-7 (Salmon et al. 2011), the same numbers as runtime/philox.h: key = seed, counter
 // = (element / 8, site, sample, step); the draw of an element is the 16-bit half element mod
 // 8 of the 128 bits, low half first; it is dropped if draw < threshold = round(65536 p), the
 // rest is multiplied by scale = 1 / (1 - p), 0 for p = 1.  `element` is the flat index in the
@@ -9,6 +9,8 @@
 #define PCVR_RANDOM_H
 
 #include "pcvr_isa.h"
+
+enum { K_DRAW_ROUNDS = 7 };
 
 typedef struct k_drop {
     uint64_t seed;
@@ -27,7 +29,7 @@ k_drop_vector(const k_drop *d, uint32_t block, uint8_t *bits)
 {
     uint32_t k0 = (uint32_t)d->seed, k1 = (uint32_t)(d->seed >> 32), set = 0;
     uint32_t c[4] = {block, d->site, d->sample, d->step};
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < K_DRAW_ROUNDS; round++) {
         const uint64_t p0 = (uint64_t)0xd2511f53u * c[0],
                        p1 = (uint64_t)0xcd9e8d57u * c[2];
         c[0] = (uint32_t)(p1 >> 32) ^ c[1] ^ k0;
@@ -86,7 +88,7 @@ k_drop_vectors(const k_drop *d, uint32_t block, const int two, uint8_t *bits)
     const v_i32 next = vi_add(count, vi_set1(PCVR_VL));
     k_philox_half x = k_philox_start(d, count), y = k_philox_start(d, vi_odd_to_even(count));
     k_philox_half u = k_philox_start(d, next), v = k_philox_start(d, vi_odd_to_even(next));
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < K_DRAW_ROUNDS; round++) {
         k_philox_round(&x, k0, k1);
         k_philox_round(&y, k0, k1);
         if (two) {

@@ -45,26 +45,31 @@ test_numbers(void **state)
     }
 }
 
-// Known answers published with Random123 for philox4x32, 10 rounds.
+// Known answers published with Random123 for philox4x32, 10 rounds and 7.
 static void
 test_philox_vectors(void **state)
 {
     (void)state;
     static const struct {
-        uint32_t c[4], k[2], out[4];
+        uint32_t c[4], k[2], out[4], seven[4];
     } checks[] = {
-        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u}},
+        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u},
+         {0x5f6fb709u, 0x0d893f64u, 0x4f121f81u, 0x4f730a48u}},
         {{0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu},
          {0xffffffffu, 0xffffffffu},
-         {0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu}},
+         {0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu},
+         {0x5207ddc2u, 0x45165e59u, 0x4d8ee751u, 0x8c52f662u}},
         {{0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u},
          {0xa4093822u, 0x299f31d0u},
-         {0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u}},
+         {0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u},
+         {0x4dfccabau, 0x190a87f0u, 0xc47362bau, 0xb6b5242au}},
     };
     for (size_t i = 0; i < 3; i++) {
         uint32_t out[4];
         pcvr_philox(out, checks[i].c, checks[i].k);
         assert_memory_equal(out, checks[i].out, sizeof out);
+        pcvr_philox_rounds(out, checks[i].c, checks[i].k, PCVR_DRAW_ROUNDS);
+        assert_memory_equal(out, checks[i].seven, sizeof out);
     }
 }
 
@@ -78,8 +83,8 @@ test_draws(void **state)
                   .index = 0x13198a2eu,
                   .step = 0x03707344u};
     uint64_t first = (uint64_t)0x243f6a88u * 8;
-    static const uint32_t halves[8] = {0xfe09, 0xd16c, 0xcceb, 0x94fd,
-                                       0xe420, 0x5001, 0x6ea1, 0x2412};
+    static const uint32_t halves[8] = {0xcaba, 0x4dfc, 0x87f0, 0x190a,
+                                       0x62ba, 0xc473, 0x242a, 0xb6b5};
     for (uint64_t i = 0; i < 8; i++)
         assert_int_equal(pcvr_draw(&s, first + i), halves[i]);
     uint32_t threshold = pcvr_drop_threshold(0.3);
