@@ -151,7 +151,8 @@ allow_dearest(Keeper *k)
 {
     Graph *g = k->g;
     int64_t bytes = 0;
-    qsort(k->dear.v, (size_t)k->dear.n, sizeof *k->dear.v, dearest_first);
+    if (k->dear.n > 0)
+        qsort(k->dear.v, (size_t)k->dear.n, sizeof *k->dear.v, dearest_first);
     for (int i = 0; i < k->n_forward; i++)
         g->nodes[i]->kept = k->allowed[i] = false;
     for (int i = 0; i < k->dear.n; i++) {
