@@ -56,13 +56,36 @@ captured_at(Emit *e, const View *v, const char *at, bool element)
     return full.v;
 }
 
+// Whether an index lies in 0 .. n for all queries and keys.
+static bool
+is_within(const Stmt *s, const Mask *at, int64_t n)
+{
+    const Attr *a = &s->node->a;
+    const Shape q = s->node->in[0]->shape, k = s->node->in[1]->shape;
+    switch (at->kind) {
+    case MASK_I: return a->q_first + q.dim[q.rank - 2] <= n;
+    case MASK_J: return a->k_first + k.dim[k.rank - 2] <= n;
+    case MASK_MOD: return at->kid[1]->kind == MASK_INT && at->kid[1]->value > 0 && at->kid[1]->value <= n;
+    default: return false;
+    }
+}
+
+// The index of one of n elements, clamped as mask_value does.
+static const char *
+element_index(Emit *e, const Stmt *s, const Mask *at, int64_t n, int *lists)
+{
+    Arena *a = &e->mem->scratch;
+    const char *text = mask_expr(e, s, at, lists);
+    return is_within(s, at, n) ? arena_printf(a, "(%s)", text)
+                               : arena_printf(a, "k_clamp(%s, %lld)", text, (long long)n);
+}
+
 static const char *
 captured(Emit *e, const Stmt *s, const Mask *m, int *lists)
 {
-    const char *at = NULL;
-    if (m->n_kids > 0)
-        at = arena_printf(&e->mem->scratch, "(%s)", mask_expr(e, s, m->kid[0], lists));
-    return captured_at(e, captured_view(s, m), at, true);
+    const View *v = captured_view(s, m);
+    const char *at = m->n_kids > 0 ? element_index(e, s, m->kid[0], v->dim[0], lists) : NULL;
+    return captured_at(e, v, at, true);
 }
 
 const char *
@@ -75,7 +98,7 @@ mask_expr(Emit *e, const Stmt *s, const Mask *m, int *lists)
     case MASK_J: return "j";
     case MASK_LIST: {
         int number = (*lists)++;
-        return arena_printf(a, "list_%d[%s]", number, mask_expr(e, s, m->kid[0], lists));
+        return arena_printf(a, "list_%d[%s]", number, element_index(e, s, m->kid[0], m->n_list, lists));
     }
     case MASK_TENSOR: return captured(e, s, m, lists);
     case MASK_ADD: return mask_pair(e, s, m, lists, "(x + y)");
