@@ -285,12 +285,32 @@ bias_product(Tiles *t, const Node *add)
     return m;
 }
 
+View
+acc_window(View v, const Node *acc, const Node *producer)
+{
+    for (const Node *r = acc->in[0]; r != producer; r = r->in[0]) {
+        View from = v;
+        if (r->op == OP_RESHAPE && !view_reshape(from, r->in[0]->shape, &v))
+            return (View){0};
+        for (int k = 0; r->op == OP_PERMUTE && k < v.rank; k++) {
+            v.dim[r->a.list[k]] = from.dim[k];
+            v.stride[r->a.list[k]] = from.stride[k];
+        }
+    }
+    return v;
+}
+
+// A product may lie in the accumulator with its axes in another order, its rows in one piece.
 Node *
 acc_producer(const Node *acc)
 {
     Node *r = acc->in[0];
-    while (r->op == OP_RESHAPE && INFO(r)->n_users == 1)
-        r = r->in[0];
+    bool moved = false;
+    for (; (r->op == OP_RESHAPE || r->op == OP_PERMUTE) && INFO(r)->n_users == 1; r = r->in[0])
+        moved |= r->op == OP_PERMUTE;
+    View v = acc_window(view_whole(NULL, acc->in[0]->shape), acc, r);
+    if (moved && (r->op != OP_MATMUL || v.rank < 2 || v.stride[v.rank - 1] != 1))
+        return NULL;
     const Info *f = INFO(r);
     if (f->n_users != 1 || f->line != TL_BACKWARD || f->needed_back)
         return NULL;

@@ -217,7 +217,7 @@ lower_acc(Tiles *t, Node *n)
         loop_of(t, n, x, view_whole(b, x->shape), x->shape, true, true);
         return;
     }
-    View out = view_whole(b, m->shape);
+    View out = acc_window(view_whole(b, x->shape), n, m);
     if (m->op == OP_MATMUL)
         lower_product(t, m, out, NULL, true);
     else

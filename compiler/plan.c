@@ -263,11 +263,14 @@ group_bytes(const Tiles *t)
     return t->g->group_bytes ? t->g->group_bytes : GROUP_BYTES;
 }
 
+// Samples whose records fit; a power of two, as batches are, and so what a lane has of them.
 static int64_t
 at_most(int64_t bytes, int64_t record, int64_t most)
 {
-    int64_t n = record > 0 ? bytes / record : most;
-    return n < 1 ? 1 : n > most ? most : n;
+    int64_t n = record > 0 ? bytes / record : most, two = 1;
+    while (2 * two <= n && 2 * two <= most)
+        two *= 2;
+    return two;
 }
 
 static int64_t
@@ -311,7 +314,7 @@ stretch_group(Tiles *t)
     int64_t forward = t->chunk_bytes[TL_FORWARD], back = t->chunk_bytes[TL_BACKWARD],
             chunk = t->chunk;
     t->group = at_most(group_bytes(t), forward > back ? forward : back, GROUP_MOST);
-    for (; t->group > 1; t->group--) {
+    for (; t->group > 1; t->group /= 2) {
         t->chunk = t->group > chunk && t->kept_bytes ? t->group : chunk;
         t->unkept_group = at_most(group_bytes(t), t->kept_bytes + forward, t->group);
         if (t->chunk * t->kept_bytes + thread_scratch(t) <= THREAD_BYTES &&

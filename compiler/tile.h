@@ -270,6 +270,8 @@ Buf *buf_new(Tiles *t, Space space, DType type, int64_t size, Node *n);
 Node *bias_product(Tiles *t, const Node *add);
 // Through reshapes with one user each: the product or sum that can be computed into an accumulator.
 Node *acc_producer(const Node *acc);
+// The window of that node's value in the accumulator of v, shaped as what is added; rank 0 if it is none.
+View acc_window(View v, const Node *acc, const Node *producer);
 bool op_is_alias(const Node *n);
 // Whether a pointwise node can be computed on float vectors.
 bool op_is_vector(const Node *n);

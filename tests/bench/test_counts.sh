@@ -63,8 +63,9 @@ for path in models/*.pcvr; do
         counts "$model" blocks $cap >"$tmp/one" && more=$(activations 1024) &&
             [ $((100 * more)) -le $((105 * $(number activation_bytes "$tmp/one"))) ]
         result "${model}_batch_1024_$cap" $?
-        # Each choice keeps less than the one before and computes more; what blocks do not keep may be worth nothing.
-        for pair in none:blocks:0 blocks:all:1 all:sample:1; do
+        # Each choice keeps less than the one before and computes more; blocks may keep all that none does, or nothing
+        # that blocks recomputed by name do not.
+        for pair in none:blocks:0 blocks:all:0 all:sample:1; do
             IFS=: read -r more less apart <<<"$pair"
             name=${model}_${more}_then_${less}_$cap
             more=$tmp/${model}_${more}_$cap less=$tmp/${model}_${less}_$cap
