@@ -230,8 +230,8 @@ emit_helpers(Emit *e, Text *out)
     ADD("enum { ACTIONS = %lld, EMBEDDING = %lld };\n\n", (long long)view_size(&t->logits),
         (long long)(t->embedding.buf ? view_size(&t->embedding) : 0));
     ADD("// Scratch of a thread: records of the GROUP samples that pass a phase together, then what\n"
-        "// one sample needs within a phase. A forward pass that keeps nothing has the kept records\n"
-        "// of its UNKEPT_GROUP samples there too.\nenum {\n    GROUP = %lld,\n    UNKEPT_GROUP = %lld,\n"
+        "// one sample needs within a phase. Where nothing goes backward the kept records of the\n"
+        "// UNKEPT_GROUP samples are there too.\nenum {\n    GROUP = %lld,\n    UNKEPT_GROUP = %lld,\n"
         "    FORWARD_RECORD = %lld,\n    BACKWARD_RECORD = %lld,\n};\n\n", (long long)t->group,
         (long long)t->unkept_group, (long long)t->chunk_bytes[TL_FORWARD],
         (long long)t->chunk_bytes[TL_BACKWARD]);

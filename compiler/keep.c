@@ -83,7 +83,6 @@ is_view(const Keeper *k, const Node *n)
 
 enum { LIGHT_DEPTH = 8 }; // operations done again to get a value from what is at hand
 
-
 bool
 keep_is_light(const Node *n)
 {
@@ -175,7 +174,7 @@ static double
 worth(const Keeper *k, const Node *n, const bool *need, int depth)
 {
     double most = own_worth(k, n);
-    if (most >= dear_flops(k) || depth == LIGHT_DEPTH)
+    if (most > dear_flops(k) || depth == LIGHT_DEPTH)
         return most;
     for (int j = 0; j < n->n_in; j++) {
         const Node *x = n->in[j];

@@ -210,7 +210,7 @@ typedef struct pcvr_module {
     // Which fields of the context each may use: prepare params, packed, and first and count:
     // it is called for first = 0 .. count - 1, at the same time; gather_inputs
     // batch, first, count, inputs, scratch; the others everything but batch and, in
-    // forward, kept, acc, stores and dlogits. clock may be used by all but prepare. Calls
+    // forward, acc, stores and dlogits. clock may be used by all but prepare. Calls
     // for different lanes run at the same time.
     void (*prepare)(
         const pcvr_ctx *); // params -> packed, once a step; NULL: nothing to do
@@ -275,7 +275,8 @@ struct pcvr_ctx {
     const pcvr_batch *batch;    // gather_inputs only
     int64_t first, count;  // samples of the chunk, first counts in the batch; count >= 1
     unsigned char *inputs; // [count] records: sample s at (s - first) * input_bytes
-    unsigned char *kept;   // [count] records; NULL in forward
+    unsigned char *kept;   // [count] records; NULL where nothing goes backward: scratch has
+                           // room for them instead
     unsigned char *scratch;
     float *acc;           // the lane's accumulators
     bool fresh;           // the lane's first chunk: the fresh part of acc is undefined

@@ -1,9 +1,10 @@
 // philox.h - counted random numbers: Philox4x32, and the drop masks drawn from it.
 //
 // Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
-// Ten rounds for initial values and resampling. Seven for drop masks: the fewest that pass every test of
-// BigCrush (table 2 there), and draws are a tenth of a step.
-// Of drop masks, key = seed, counter = (element / 8, site, index in the batch, step). The draw of an
+// Ten rounds for initial values and resampling; seven for drop masks, the fewest that its authors
+// found to pass every test of BigCrush, since drawing is a good part of a step with dropout.
+//
+// Drop masks: key = seed, counter = (element / 8, site, index in the batch, step). The draw of an
 // element is the 16-bit half number (element mod 8) of the 128 bits, low half first; the
 // element is dropped if draw < round(65536 p). The same counters give the same draws
 // wherever and however often they are computed.

@@ -20,8 +20,8 @@ enum {
 enum { ACTIONS = 1, EMBEDDING = 0 };
 
 // Scratch of a thread: records of the GROUP samples that pass a phase together, then what
-// one sample needs within a phase. A forward pass that keeps nothing has the kept records
-// of its UNKEPT_GROUP samples there too.
+// one sample needs within a phase. Where nothing goes backward the kept records of the
+// UNKEPT_GROUP samples are there too.
 enum {
     GROUP = 8,
     UNKEPT_GROUP = 8,
@@ -573,7 +573,7 @@ const pcvr_module MODULE = {
     .checkpoint = "*",
     .config = "{\"d\":8,\"heads\":2,\"gradient_checkpointing\":false}",
     .compiler = "0.1.0",
-    .hash = 0x9c42e59fb1023449u,
+    .hash = 0xd839ed3ad133e47au,
     .actions = ACTIONS,
     .embedding = EMBEDDING,
     .n_params = 7,
