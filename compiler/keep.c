@@ -200,8 +200,10 @@ keep_recomputes(const Keeper *k, const Node *n, const Call *group, const bool *n
     const Call *chosen = keep_chosen_call(k, n->call);
     if (chosen == NULL || chosen != group)
         return done_again(k, n, need);
-    const Node *whole = keep_whole(n);
+    const Node *whole = keep_whole(n), *product = added_product(n);
     if (whole->kept) // for another group, to which it is an input
+        return false;
+    if (product && keep_chosen_call(k, product->call) != chosen) // in place of the product, which would be kept
         return false;
     if (k->choice.kind != CHOICE_BLOCKS || k->part[n->id] || !k->allowed[whole->id] || done_again(k, n, need))
         return true;
