@@ -61,12 +61,22 @@ stmt_is_batch(const Stmt *s)
 
 // ---- dependencies ------------------------------------------------------------------------------
 
+// A sum over no rows still writes: axes of stride 0 do not make a view empty.
+static bool
+is_empty(const View *v)
+{
+    bool empty = false;
+    for (int k = 0; k < v->rank; k++)
+        empty |= v->dim[k] == 0 && v->stride[k] != 0;
+    return empty;
+}
+
 static void
 add_touch(Phaser *p, Touches *of, const View *v, int stmt, bool write)
 {
     const Buf *b = v->buf;
     if (!b || b->space == SP_PARAM || b->space == SP_PACKED || b->space == SP_CONST ||
-        b->space == SP_RAW || view_size(v) == 0)
+        b->space == SP_RAW || is_empty(v))
         return;
     int64_t to = v->first;
     for (int k = 0; k < v->rank; k++)
