@@ -77,7 +77,7 @@ fit_blocks(Graph *g)
     if (all.bytes > most) {
         int64_t fits = NOTHING, over = all.dear;
         best = least;
-        for (int i = 0; i < TRIES; i++) {
+        for (int i = 0; i < TRIES && least.bytes <= most; i++) {
             int64_t limit = fits + (over - fits) / 2;
             Trial trial = plan_with(g, limit);
             if (trial.bytes > most) {
