@@ -85,7 +85,7 @@ decide(Keeper *k, Group *group)
             continue;
         if (!keep_recomputes(k, n, group->call, need)) {
             if (group->call != NULL && keep_chosen_call(k, n->call) == group->call && !n->kept)
-                array_push(a, &k->dear, ((Dear){keep_whole(n)->id, keep_bytes(n), keep_worth(k, n, need)}));
+                array_push(a, &k->dear, ((Dear){keep_whole(n)->id, (int64_t)node_bytes(n), keep_worth(k, n, need)}));
             n->kept = true;
             continue;
         }

@@ -11,8 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-// Kept values and scratch of a thread; small enough that seldom is anything made again for want of room, and
-// nothing beside what parameters and optimiser take.
+// Kept values and scratch of a thread: enough for all that is dear in models of a few blocks, and little beside
+// what parameters and optimiser take.
 enum { KEEP_BYTES = 48 << 20 };
 enum { TRIES = 8, NOTHING = 1 };
 

@@ -6,7 +6,8 @@
 //
 // A chosen block keeps its inputs. With the choice `blocks` it also keeps what is dear: a value that takes more
 // time to make again than to write and read back, the results of products and attention above all, as far as
-// there is room (fit.c). Blocks chosen by name keep nothing of their own.
+// there is room (fit.c). Blocks chosen by name keep nothing of their own, but for an addition to the product of
+// another block, which is one statement with it and stands in its place.
 
 #include "keep.h"
 
@@ -91,13 +92,6 @@ keep_is_light(const Node *n)
     return (op_info[n->op].flags & OPF_POINTWISE) != 0 || n->op == OP_NORMALIZE;
 }
 
-int64_t
-keep_bytes(const Node *n)
-{
-    static const int64_t width[] = {4, 8, 1};
-    return shape_size(n->shape) * width[n->type];
-}
-
 static bool
 at_hand(const Keeper *k, const Node *n, const bool *need)
 {
@@ -110,7 +104,7 @@ price(const Keeper *k, const Node *n, const bool *need, int depth)
 {
     if (at_hand(k, n, need))
         return 0;
-    int64_t own = keep_bytes(n), sum = 0;
+    int64_t own = (int64_t)node_bytes(n), sum = 0;
     if (depth == LIGHT_DEPTH || !(keep_is_light(n) || is_view(k, n)))
         return own;
     for (int j = 0; j < n->n_in && sum < own; j++)
@@ -154,7 +148,7 @@ flops_a_byte(const Keeper *k, const Node *n)
     n = keep_whole(n);
     if (k->flops[n->id] < 0)
         k->flops[n->id] = op_info[n->op].flops(n); // of attention: a walk over its pairs
-    return k->flops[n->id] / (double)(keep_bytes(n) + 1);
+    return k->flops[n->id] / (double)(node_bytes(n) + 1);
 }
 
 // The same with the product that is one statement with an addition. Drawing what dropout drops again takes as
@@ -180,7 +174,7 @@ worth(const Keeper *k, const Node *n, const bool *need, int depth)
         const Node *x = n->in[j];
         if (at_hand(k, x, need) || keep_chosen_call(k, x->call) != keep_chosen_call(k, n->call))
             continue;
-        double behind = worth(k, x, need, depth + 1) * (double)keep_bytes(x) / (double)(keep_bytes(n) + 1);
+        double behind = worth(k, x, need, depth + 1) * (double)node_bytes(x) / (double)(node_bytes(n) + 1);
         most = behind > most ? behind : most;
     }
     return most;

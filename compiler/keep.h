@@ -49,7 +49,6 @@ Call *keep_chosen_call(const Keeper *k, Call *call);
 // Whether the backward nodes of a group recompute a value that is needed instead of reading a kept one. `need`
 // tells of the forward nodes after it, and of some before.
 bool keep_recomputes(const Keeper *k, const Node *n, const Call *group, const bool *need);
-int64_t keep_bytes(const Node *n);
 // The operation that a further result belongs to, or the node itself: all results are kept or none is.
 const Node *keep_whole(const Node *n);
 // Operations that a kept value of a chosen block saves, for each of its bytes.

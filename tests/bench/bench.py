@@ -2,7 +2,8 @@
 """bench.py - what a step of each model costs for each checkpoint choice. Run by make bench.
 
 Three runs a model, each of two choices in turns: blocks against none:batch (all forward, then all
-backward, as frameworks mean it), every block recomputed (*) against none, and sample against blocks. Writes BUILD/bench/bench-ISA.md and
+backward, as frameworks mean it), every block recomputed (*) against none, and sample against
+blocks. Writes BUILD/bench/bench-ISA.md and
 .json. The share of the FMA peak counts operations needed and spent again; the peak is measured in
 the same run. A run in which other processes had over 5 % of the machine is repeated (--tries) and
 marked with * if it stays so.
