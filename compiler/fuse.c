@@ -90,6 +90,22 @@ place_concat(Tiles *t, Node *n)
     }
 }
 
+// What is dropped out is written where the result will be, and dropped out there; not what the model
+// returns besides.
+static void
+place_dropout(Tiles *t, Node *n)
+{
+    if (INFO(n)->virt || shape_size(n->shape) == 0)
+        return;
+    for (const Node *x = n->in[0];; x = x->in[0]) {
+        if (x == t->g->logits || x == t->g->embedding)
+            return;
+        if (x->op != OP_RESHAPE && x->op != OP_DETACH)
+            break;
+    }
+    write_in_place(n->in[0], node_place(t, n), INFO(n), true);
+}
+
 // ---- sums of padded pieces ---------------------------------------------------------------------
 
 static bool
@@ -424,6 +440,8 @@ schedule_fuse(Tiles *t)
         Node *n = g->nodes[i];
         if (n->op == OP_CONCAT)
             place_concat(t, n);
+        else if (n->op == OP_DROPOUT)
+            place_dropout(t, n);
         else if (INFO(n)->n_term && !INFO(n)->virt)
             place_sum(t, n);
     }

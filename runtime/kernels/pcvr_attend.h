@@ -78,14 +78,31 @@ k_attend_draw(const k_attend *a, k_attend_block *b, int head)
     }
 }
 
-// Which lanes of vector i drop key j.
-static inline v_mask
-k_attend_dropped(const k_attend *a, const k_attend_block *b, int i, int j)
+// The drop bits of two vectors of queries, or one, key after key: lane bit 0 is that of the next key.
+typedef struct k_attend_drops {
+    v_i32 x, y;
+} k_attend_drops;
+
+// Drop bits of vectors i and i + 1 (where `two`) from key j on; returns for how many of n keys.
+K_INLINE int
+k_attend_drops_from(const k_attend *a, const k_attend_block *b, int i, const int two,
+                    int j, int n, k_attend_drops *d)
 {
-    const int key = k_attend_key(a, j) - b->drop_base;
+    const int key = k_attend_key(a, j) - b->drop_base, at = key & 31;
     const uint32_t *w = b->words + (key >> 5) * K_ATTEND_QUERIES + i * PCVR_VL;
-    const v_i32 bit = vi_set1((int32_t)(1u << (key & 31)));
-    return vi_has(vi_load_n((const int32_t *)(const void *)w, PCVR_VL), bit);
+    d->x = vi_shr(vi_load_n((const int32_t *)(const void *)w, PCVR_VL), at);
+    if (two)
+        d->y =
+            vi_shr(vi_load_n((const int32_t *)(const void *)(w + PCVR_VL), PCVR_VL), at);
+    return a->k_index ? 1 : k_min(n, 32 - at);
+}
+
+K_INLINE v_mask
+k_attend_drops_next(v_i32 *d)
+{
+    const v_mask dropped = vi_has(*d, vi_set1(1));
+    *d = vi_shr(*d, 1);
+    return dropped;
 }
 
 // Vector i of key j, with `other` in the lanes that do not see the key.
@@ -119,17 +136,17 @@ k_attend_tops(const k_attend_block *b, const k_attend_keys *s, const float *p, v
     }
 }
 
-// One vector of scores becomes 2^(score - top), 0 where unseen, after dropout if `drop`; returns it
-// without dropout.
+// One vector of scores becomes 2^(score - top), 0 where unseen, or where dropped if there are drops (the
+// scale comes with the sums' inverses); returns it without dropout.
 K_INLINE v_f32
-k_attend_weigh_one(const k_attend *a, const k_attend_block *b, int i, int j,
-                   const int drop, v_f32 top, const float *p, float *e)
+k_attend_weigh_one(const k_attend_block *b, int i, int j, v_i32 *drops, v_f32 top,
+                   const float *p, float *e)
 {
     const v_f32 zero = v_zero();
     v_f32 x = k_attend_seen(b, i, j, v_exp2_down(v_sub(v_load(p), top)), zero);
     const v_f32 whole = x;
-    if (drop)
-        x = v_blend(k_attend_dropped(a, b, i, j), zero, v_mul(x, v_set1(a->drop->scale)));
+    if (drops)
+        x = v_blend(k_attend_drops_next(drops), zero, x);
     v_store(e, x);
     return whole;
 }
@@ -146,11 +163,18 @@ k_attend_weigh_pair(const k_attend *a, const k_attend_block *b, const k_attend_k
     if (two)
         sum1 = sum[i + 1];
     p += i * PCVR_VL, e += i * PCVR_VL;
-    for (int j = s->from; j < s->to; j++, p += K_ATTEND_QUERIES, e += K_ATTEND_QUERIES) {
-        sum0 = v_add(sum0, k_attend_weigh_one(a, b, i, j, drop, top0, p, e));
-        if (two)
-            sum1 = v_add(sum1, k_attend_weigh_one(a, b, i + 1, j, drop, top1, p + PCVR_VL,
-                                                  e + PCVR_VL));
+    for (int j = s->from; j < s->to;) {
+        k_attend_drops d;
+        int n = s->to - j;
+        if (drop)
+            n = k_attend_drops_from(a, b, i, two, j, n, &d);
+        for (n += j; j < n; j++, p += K_ATTEND_QUERIES, e += K_ATTEND_QUERIES) {
+            sum0 =
+                v_add(sum0, k_attend_weigh_one(b, i, j, drop ? &d.x : NULL, top0, p, e));
+            if (two)
+                sum1 = v_add(sum1, k_attend_weigh_one(b, i + 1, j, drop ? &d.y : NULL,
+                                                      top1, p + PCVR_VL, e + PCVR_VL));
+        }
     }
     sum[i] = sum0;
     if (two)
@@ -265,10 +289,12 @@ k_attention(const k_attend *a, float *out, ptrdiff_t ldo, float *stats)
                           at = q0 + i * PCVR_VL;
                 const v_f32 sum = inv[i], zero = v_zero();
                 inv[i] = v_blend(v_eq(sum, zero), zero, v_div(v_set1(1.0f), sum));
-                if (!stats)
-                    continue;
-                v_store_n(stats + h * a->T + at, lanes, top[i]);
-                v_store_n(stats + (a->H + h) * a->T + at, lanes, inv[i]);
+                if (stats) {
+                    v_store_n(stats + h * a->T + at, lanes, top[i]);
+                    v_store_n(stats + (a->H + h) * a->T + at, lanes, inv[i]);
+                }
+                if (a->drop)
+                    inv[i] = v_mul(inv[i], v_set1(a->drop->scale));
             }
             k_attend_put(a, &b, inv, b.ot, out + q0 * ldo + c, ldo);
         }

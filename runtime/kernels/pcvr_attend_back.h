@@ -3,6 +3,8 @@
 // With p the normalised probabilities, d the drop factors (1 without dropout):
 //     dv = (p d)' dout,  g = dout v',  D = sum over keys of p d g = dout out',
 //     ds = p (d g - D) / sqrt(W),  dq = ds k,  dk = ds' q
+// d is 0 or one scale c: with m = d / c, p c is taken for p and D / c for D, so that the scale costs
+// nothing a pair: p d = m (p c), ds = (p c) (m g - D / c) / sqrt(W).
 // The forward pass leaves a query's maximum and sum, so that each step of keys is done in one go
 // while it is in the first cache.
 #ifndef PCVR_ATTEND_BACK_H
@@ -12,24 +14,22 @@
 
 // What the queries of a block have in common over their keys.
 typedef struct k_attend_sums {
-    v_f32 top[K_ATTEND_NV], inv[K_ATTEND_NV]; // k_attend_result's
-    v_f32 dot[K_ATTEND_NV];                   // dout out'
+    v_f32 top[K_ATTEND_NV], inv[K_ATTEND_NV]; // k_attend_result's; with dropout inv c
+    v_f32 dot[K_ATTEND_NV];                   // dout out'; with dropout over c
 } k_attend_sums;
 
 // One vector of scores in p and of dout v' in g: p becomes p d, normalised, and g becomes ds.
 K_INLINE void
-k_attend_slope_one(const k_attend *a, const k_attend_block *b, int i, int j,
-                   const int drop, v_f32 top, v_f32 inv, v_f32 dot, v_f32 factor,
-                   float *p, float *g)
+k_attend_slope_one(const k_attend_block *b, int i, int j, v_i32 *drops, v_f32 top,
+                   v_f32 inv, v_f32 dot, v_f32 factor, float *p, float *g)
 {
     const v_f32 zero = v_zero(), e = v_exp2_down(v_sub(v_load(p), top));
     v_f32 pn = v_mul(k_attend_seen(b, i, j, e, zero), inv);
     v_f32 dg = v_load(g), pd = pn;
-    if (drop) {
-        const v_f32 scale = v_set1(a->drop->scale);
-        const v_mask dropped = k_attend_dropped(a, b, i, j);
-        dg = v_blend(dropped, zero, v_mul(dg, scale));
-        pd = v_blend(dropped, zero, v_mul(pn, scale));
+    if (drops) {
+        const v_mask dropped = k_attend_drops_next(drops);
+        dg = v_blend(dropped, zero, dg);
+        pd = v_blend(dropped, zero, pn);
     }
     v_store(p, pd);
     pn = v_mul(v_mul(pn, v_sub(dg, dot)), factor);
@@ -46,11 +46,18 @@ k_attend_slope_pair(const k_attend *a, const k_attend_block *b, const k_attend_k
     const v_f32 top0 = of->top[i], inv0 = of->inv[i], dot0 = of->dot[i];
     const v_f32 top1 = of->top[other], inv1 = of->inv[other], dot1 = of->dot[other];
     p += i * PCVR_VL, g += i * PCVR_VL;
-    for (int j = s->from; j < s->to; j++, p += K_ATTEND_QUERIES, g += K_ATTEND_QUERIES) {
-        k_attend_slope_one(a, b, i, j, drop, top0, inv0, dot0, factor, p, g);
-        if (two)
-            k_attend_slope_one(a, b, other, j, drop, top1, inv1, dot1, factor,
-                               p + PCVR_VL, g + PCVR_VL);
+    for (int j = s->from; j < s->to;) {
+        k_attend_drops d;
+        int n = s->to - j;
+        if (drop)
+            n = k_attend_drops_from(a, b, i, two, j, n, &d);
+        for (n += j; j < n; j++, p += K_ATTEND_QUERIES, g += K_ATTEND_QUERIES) {
+            k_attend_slope_one(b, i, j, drop ? &d.x : NULL, top0, inv0, dot0, factor, p,
+                               g);
+            if (two)
+                k_attend_slope_one(b, other, j, drop ? &d.y : NULL, top1, inv1, dot1,
+                                   factor, p + PCVR_VL, g + PCVR_VL);
+        }
     }
 }
 
@@ -112,6 +119,11 @@ k_attend_sums_of(const k_attend *a, const k_attend_block *b, const k_attend_resu
             const ptrdiff_t at = d * K_ATTEND_QUERIES + i * PCVR_VL;
             of->dot[i] = v_fma(v_load_n(b->dt + at, lanes), v_load_n(b->ot + at, lanes),
                                of->dot[i]);
+        }
+        if (a->drop) { // a scale of 0 leaves nothing of out, and so of D
+            const float c = a->drop->scale, back = c > 0.0f ? 1.0f / c : 0.0f;
+            of->inv[i] = v_mul(of->inv[i], v_set1(c));
+            of->dot[i] = v_mul(of->dot[i], v_set1(back));
         }
     }
 }

@@ -11,6 +11,10 @@
 #include "pcvr_isa.h"
 
 enum { K_DRAW_ROUNDS = 7 };
+#define K_PHILOX_M0 0xd2511f53u
+#define K_PHILOX_M1 0xcd9e8d57u
+#define K_PHILOX_W0 0x9e3779b9u
+#define K_PHILOX_W1 0xbb67ae85u
 
 typedef struct k_drop {
     uint64_t seed;
@@ -21,23 +25,50 @@ typedef struct k_drop {
     float scale;        // 1 / (1 - p), 0 for p = 1
 } k_drop;
 
+// What two rounds make of what all blocks share; the rest they do to a block's number alone.
+typedef struct k_philox_shared {
+    uint32_t x2; // round 1: c2 = high(m0 c0) ^ x2, c3 = low(m0 c0)
+    uint32_t x0, y2,
+        c3;          // round 2: c0 = high(m1 c2) ^ x0, c1 = low(m1 c2), c2 = c3 ^ y2, c3
+    uint32_t k0, k1; // keys of round 3
+} k_philox_shared;
+
+enum { K_SHARED_ROUNDS = 2 };
+
+static inline k_philox_shared
+k_philox_share(const k_drop *d)
+{
+    const uint32_t k0 = (uint32_t)d->seed, k1 = (uint32_t)(d->seed >> 32);
+    const uint64_t p1 = (uint64_t)K_PHILOX_M1 * d->sample;
+    const uint64_t p0 = (uint64_t)K_PHILOX_M0 * ((uint32_t)(p1 >> 32) ^ d->site ^ k0);
+    return (k_philox_shared){.x2 = d->step ^ k1,
+                             .x0 = (uint32_t)p1 ^ (k0 + K_PHILOX_W0),
+                             .y2 = (uint32_t)(p0 >> 32) ^ (k1 + K_PHILOX_W1),
+                             .c3 = (uint32_t)p0,
+                             .k0 = k0 + 2 * K_PHILOX_W0,
+                             .k1 = k1 + 2 * K_PHILOX_W1};
+}
+
 #if PCVR_VL == 1
 
 // bits[0]: bit e is set when element 8 block + e is dropped.
 static inline void
-k_drop_vector(const k_drop *d, uint32_t block, uint8_t *bits)
+k_drop_vector(const k_drop *d, const k_philox_shared *s, uint32_t block, uint8_t *bits)
 {
-    uint32_t k0 = (uint32_t)d->seed, k1 = (uint32_t)(d->seed >> 32), set = 0;
-    uint32_t c[4] = {block, d->site, d->sample, d->step};
-    for (int round = 0; round < K_DRAW_ROUNDS; round++) {
-        const uint64_t p0 = (uint64_t)0xd2511f53u * c[0],
-                       p1 = (uint64_t)0xcd9e8d57u * c[2];
+    const uint64_t b0 = (uint64_t)K_PHILOX_M0 * block;
+    const uint64_t b1 = (uint64_t)K_PHILOX_M1 * ((uint32_t)(b0 >> 32) ^ s->x2);
+    uint32_t c[4] = {(uint32_t)(b1 >> 32) ^ s->x0, (uint32_t)b1, (uint32_t)b0 ^ s->y2,
+                     s->c3};
+    uint32_t k0 = s->k0, k1 = s->k1, set = 0;
+    for (int round = K_SHARED_ROUNDS; round < K_DRAW_ROUNDS; round++) {
+        const uint64_t p0 = (uint64_t)K_PHILOX_M0 * c[0],
+                       p1 = (uint64_t)K_PHILOX_M1 * c[2];
         c[0] = (uint32_t)(p1 >> 32) ^ c[1] ^ k0;
         c[2] = (uint32_t)(p0 >> 32) ^ c[3] ^ k1;
         c[1] = (uint32_t)p1;
         c[3] = (uint32_t)p0;
-        k0 += 0x9e3779b9u;
-        k1 += 0xbb67ae85u;
+        k0 += K_PHILOX_W0;
+        k1 += K_PHILOX_W1;
     }
     for (int i = 0; i < 8; i++)
         set |= (uint32_t)((c[i / 2] >> (16 * (i % 2)) & 0xffffu) < d->threshold) << i;
@@ -54,19 +85,23 @@ typedef struct k_philox_half {
 static inline void
 k_philox_round(k_philox_half *h, v_i32 k0, v_i32 k1)
 {
-    const v_i32 p0 = vi_mul_even(h->c0, vi_set1((int32_t)0xd2511f53u));
-    const v_i32 p1 = vi_mul_even(h->c2, vi_set1((int32_t)0xcd9e8d57u));
+    const v_i32 p0 = vi_mul_even(h->c0, vi_set1((int32_t)K_PHILOX_M0));
+    const v_i32 p1 = vi_mul_even(h->c2, vi_set1((int32_t)K_PHILOX_M1));
     h->c0 = vi_xor3(vi_odd_to_even(p1), h->c1, k0);
     h->c2 = vi_xor3(vi_odd_to_even(p0), h->c3, k1);
     h->c1 = p1;
     h->c3 = p0;
 }
 
+// The state after two rounds.
 static inline k_philox_half
-k_philox_start(const k_drop *d, v_i32 count)
+k_philox_start(const k_philox_shared *s, v_i32 count)
 {
-    return (k_philox_half){count, vi_set1((int32_t)d->site), vi_set1((int32_t)d->sample),
-                           vi_set1((int32_t)d->step)};
+    const v_i32 p0 = vi_mul_even(count, vi_set1((int32_t)K_PHILOX_M0));
+    const v_i32 c2 = vi_xor(vi_odd_to_even(p0), vi_set1((int32_t)s->x2));
+    const v_i32 p1 = vi_mul_even(c2, vi_set1((int32_t)K_PHILOX_M1));
+    return (k_philox_half){vi_xor(vi_odd_to_even(p1), vi_set1((int32_t)s->x0)), p1,
+                           vi_xor(p0, vi_set1((int32_t)s->y2)), vi_set1((int32_t)s->c3)};
 }
 
 static inline void
@@ -80,23 +115,25 @@ k_philox_put(const k_drop *d, const k_philox_half *x, const k_philox_half *y, ui
 // bits[b], b < PCVR_VL, or twice as many where `two`: bit e is set when element 8 (block + b)
 // + e is dropped, for a threshold below 65536. Two vectors hide each other's latency.
 K_INLINE void
-k_drop_vectors(const k_drop *d, uint32_t block, const int two, uint8_t *bits)
+k_drop_vectors(const k_drop *d, const k_philox_shared *s, uint32_t block, const int two,
+               uint8_t *bits)
 {
-    v_i32 k0 = vi_set1((int32_t)(uint32_t)d->seed),
-          k1 = vi_set1((int32_t)(d->seed >> 32));
+    v_i32 k0 = vi_set1((int32_t)s->k0), k1 = vi_set1((int32_t)s->k1);
     const v_i32 count = vi_add(vi_set1((int32_t)block), vi_draw_order());
     const v_i32 next = vi_add(count, vi_set1(PCVR_VL));
-    k_philox_half x = k_philox_start(d, count), y = k_philox_start(d, vi_odd_to_even(count));
-    k_philox_half u = k_philox_start(d, next), v = k_philox_start(d, vi_odd_to_even(next));
-    for (int round = 0; round < K_DRAW_ROUNDS; round++) {
+    k_philox_half x = k_philox_start(s, count),
+                  y = k_philox_start(s, vi_odd_to_even(count));
+    k_philox_half u = k_philox_start(s, next),
+                  v = k_philox_start(s, vi_odd_to_even(next));
+    for (int round = K_SHARED_ROUNDS; round < K_DRAW_ROUNDS; round++) {
         k_philox_round(&x, k0, k1);
         k_philox_round(&y, k0, k1);
         if (two) {
             k_philox_round(&u, k0, k1);
             k_philox_round(&v, k0, k1);
         }
-        k0 = vi_add(k0, vi_set1((int32_t)0x9e3779b9u));
-        k1 = vi_add(k1, vi_set1((int32_t)0xbb67ae85u));
+        k0 = vi_add(k0, vi_set1((int32_t)K_PHILOX_W0));
+        k1 = vi_add(k1, vi_set1((int32_t)K_PHILOX_W1));
     }
     k_philox_put(d, &x, &y, bits);
     if (two)
@@ -104,9 +141,9 @@ k_drop_vectors(const k_drop *d, uint32_t block, const int two, uint8_t *bits)
 }
 
 static inline void
-k_drop_vector(const k_drop *d, uint32_t block, uint8_t *bits)
+k_drop_vector(const k_drop *d, const k_philox_shared *s, uint32_t block, uint8_t *bits)
 {
-    k_drop_vectors(d, block, 0, bits);
+    k_drop_vectors(d, s, block, 0, bits);
 }
 
 #endif
@@ -119,16 +156,17 @@ k_drop_bits(const k_drop *d, uint32_t first_block, int blocks, uint8_t *bits)
         memset(bits, 0xff, (size_t)blocks);
         return;
     }
+    const k_philox_shared s = k_philox_share(d);
     int b = 0;
 #if PCVR_VL == 16
     for (; b + 2 * PCVR_VL <= blocks; b += 2 * PCVR_VL)
-        k_drop_vectors(d, first_block + (uint32_t)b, 1, bits + b);
+        k_drop_vectors(d, &s, first_block + (uint32_t)b, 1, bits + b);
 #endif
     for (; b + PCVR_VL <= blocks; b += PCVR_VL)
-        k_drop_vector(d, first_block + (uint32_t)b, bits + b);
+        k_drop_vector(d, &s, first_block + (uint32_t)b, bits + b);
     if (b < blocks) {
         uint8_t rest[PCVR_VL];
-        k_drop_vector(d, first_block + (uint32_t)b, rest);
+        k_drop_vector(d, &s, first_block + (uint32_t)b, rest);
         memcpy(bits + b, rest, (size_t)(blocks - b));
     }
 }

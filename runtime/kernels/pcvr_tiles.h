@@ -83,7 +83,7 @@ k_site(const pcvr_ctx *x, int64_t s, uint32_t site, uint32_t threshold, float sc
     return (k_drop){x->seed, site, (uint32_t)(x->first + s), x->step, threshold, scale};
 }
 
-// y[R, C] = x[R, C] with elements dropped, a copy outside training. Row r has the elements from
+// y[R, C] = x[R, C] with elements dropped, a copy outside training; y may be x. Row r has the elements from
 // first + number * pitch on; its number is rows[r * step], r where rows is NULL.
 static inline void
 k_dropout_rows(const pcvr_ctx *x, k_drop drop, int R, int C, int64_t first, int64_t pitch,
@@ -91,7 +91,8 @@ k_dropout_rows(const pcvr_ctx *x, k_drop drop, int R, int C, int64_t first, int6
                ptrdiff_t ldy)
 {
     if (!x->training) {
-        k_copy(R, C, v, ldv, y, ldy);
+        if (v != y)
+            k_copy(R, C, v, ldv, y, ldy);
         return;
     }
     if (!rows && pitch == C && ldv == C && ldy == C) { // one run of elements and of floats

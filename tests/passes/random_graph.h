@@ -558,6 +558,11 @@ rg_logits(RandomGraph *r)
         sum = sum ? rg_binary(r, OP_ADD, sum, x) : x;
     }
     g->logits = graph_reshape(g, sum, rg_shape(1, RG_ACTIONS, 0, 0), rg_place());
+    if (!(r->flags & RANDOM_PLAIN) &&
+        r->n_f % 2) { // what is returned twice, once with elements dropped
+        Attr a = {.p = 0.25, .pitch = 1, .site = ++g->n_sites};
+        g->embedding = rg_add(r, OP_DROPOUT, 1, &g->logits, a);
+    }
 }
 
 static inline const int64_t *
