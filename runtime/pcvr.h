@@ -297,7 +297,7 @@ double pcvr_now(void);
 // ---- running a module: step.c ---------------------------------------------------------
 
 typedef struct pcvr_options {
-    int lanes;     // 0: 8
+    int lanes;     // 0: 8; 4 to 7 of a batch below 64 samples, if they have gradients
     int threads;   // 0: what affinity and the cgroup quota allow
     int64_t chunk; // samples; 0: the module's default; PCVR_CHUNK_BATCH: every forward,
                    // loss, every backward

@@ -4,7 +4,7 @@
 
 #include "runner.h"
 
-enum { DEFAULT_LANES = 8, MAX_LANES = 4096 };
+enum { DEFAULT_LANES = 8, FEWER_LANES = 4, LANE_SAMPLES = 8, MAX_LANES = 4096 };
 
 int64_t
 pcvr_raw_bytes(const pcvr_layout *l, int64_t batch)
@@ -61,6 +61,17 @@ store_sizes(const pcvr_module *m, PcvrSizes *z)
     }
 }
 
+// Each lane has gradients of its own, which are read and written once a chunk: with few samples that is worth
+// fewer lanes, as long as some threads have work. Threads have no say in it: sums depend on the lanes.
+static int
+default_lanes(int64_t batch, bool forward_only)
+{
+    const int64_t full = batch / LANE_SAMPLES;
+    if (forward_only || full >= DEFAULT_LANES)
+        return DEFAULT_LANES;
+    return full > FEWER_LANES ? (int)full : FEWER_LANES;
+}
+
 bool
 pcvr_sizes(const pcvr_module *m, int64_t batch, const pcvr_options *o, PcvrSizes *z)
 {
@@ -70,7 +81,7 @@ pcvr_sizes(const pcvr_module *m, int64_t batch, const pcvr_options *o, PcvrSizes
         z->o.threads < 0 || z->o.chunk < PCVR_CHUNK_BATCH || z->o.poison_from < 0)
         return false;
     if (z->o.lanes == 0)
-        z->o.lanes = DEFAULT_LANES;
+        z->o.lanes = default_lanes(batch, z->o.forward_only);
     if (z->o.threads == 0)
         z->o.threads = pcvr_default_threads();
     if (z->o.threads > z->o.lanes)

@@ -23,7 +23,7 @@ static const char help[] =
     "interpreter\n"
     "  --checkpoint C      none (default), blocks, sample, or names of blocks\n"
     "  --chunk N|batch     samples of a chunk; batch: all forward, then all backward\n"
-    "  --lanes N           parts a batch is cut into (8)\n"
+    "  --lanes N           parts a batch is cut into (8; below 64 samples 4 to 7)\n"
     "  --threads N         all that affinity and quota allow\n"
     "  --batch-hint N      samples of a batch, for what is compiled (as configured)\n"
     "  --model.NAME VALUE  another configuration: nothing is compared\n"

@@ -216,6 +216,27 @@ same_bits_everywhere(void **state)
     assert_memory_not_equal(eight.dense, three.dense, sizeof eight.dense);
 }
 
+// How many lanes a batch has says the batch alone: not the threads, and not the chunk.
+static void
+lanes_follow_from_the_batch(void **state)
+{
+    (void)state;
+    static const int64_t want[][2] = {{1, 4},  {32, 4}, {39, 4}, {40, 5},
+                                      {63, 7}, {64, 8}, {65, 8}, {4096, 8}};
+    for (size_t k = 0; k < sizeof want / sizeof *want; k++)
+        for (int o = 0; o < 6; o++) {
+            pcvr_plan p;
+            pcvr_options with = {.threads = 1 + 15 * (o % 2), .chunk = o / 2};
+            assert_int_equal(pcvr_plan_bytes(&toy_module, want[k][0], &with, &p),
+                             PCVR_OK);
+            assert_int_equal(p.lanes, want[k][1]);
+            with.forward_only = true;
+            assert_int_equal(pcvr_plan_bytes(&toy_module, want[k][0], &with, &p),
+                             PCVR_OK);
+            assert_int_equal(p.lanes, 8);
+        }
+}
+
 static void
 forward_equals_step(void **state)
 {
@@ -528,6 +549,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bits_everywhere),
+        cmocka_unit_test(lanes_follow_from_the_batch),
         cmocka_unit_test(forward_equals_step),
         cmocka_unit_test(measured_equals_planned),
         cmocka_unit_test(small_plan_is_seen),
