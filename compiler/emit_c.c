@@ -250,11 +250,17 @@ emit_prepare(Emit *e, Text *out)
     e->bases = 0;
     for (int i = 0; i < e->t->packs.n; i++) {
         const Pack *p = &e->t->packs.v[i];
+        const View *v = &p->from;
+        const int64_t K = v->dim[v->rank - 2], N = v->dim[v->rank - 1];
         Stmt none = {0};
-        for (int64_t k = 0; k < p->count; k++) {
-            put(e, "k_pack_share(x, %D, %D, x->params[%$] + %$, %D, w + %$);\n", p->rows, p->cols,
-                (int64_t)p->param, p->first + k * p->apart, p->stride,
-                p->buf->offset + k * p->rows * p->cols);
+        const int64_t count = view_size(v) > 0 ? view_size(v) / (K * N) : 0;
+        for (int64_t m = 0; m < count; m++) {
+            int64_t first = v->first, at = m;
+            for (int k = v->rank - 3; k >= 0; at /= v->dim[k--])
+                first += at % v->dim[k] * v->stride[k];
+            put(e, "k_pack_share(x, %D, %D, x->params[%$] + %$, %D, w + %$);\n", N, K,
+                (int64_t)v->buf->index, first, v->stride[v->rank - 1],
+                p->buf->offset + m * K * N);
             put_end(e, &none);
         }
     }

@@ -39,34 +39,16 @@ copy_of(Tiles *t, View v, Node *n)
     return c;
 }
 
-// The [K, N] view of a weight stored [N, K], or of several side by side: packed once a step.
+// The [K, N] view of a weight stored [N, K], or of several: packed once a step.
 static View
 pack(Tiles *t, View b)
 {
-    int r = b.rank;
-    Pack p = {b.buf->index, b.first, b.dim[r - 1], b.dim[r - 2], b.stride[r - 1], 1, 0, NULL};
-    for (int k = 0; k + 2 < r; k++)
-        p.count *= b.dim[k];
-    p.apart = r > 2 ? b.stride[r - 3] : 0;
-    for (int i = 0; i < t->packs.n; i++) {
-        Pack *q = &t->packs.v[i];
-        if (q->param == p.param && q->first == p.first && q->rows == p.rows && q->cols == p.cols &&
-            q->stride == p.stride && q->count == p.count && q->apart == p.apart)
-            return view_whole(q->buf, shape_of(r, b.dim));
-    }
-    p.buf = buf_new(t, SP_PACKED, DT_F32, p.count * p.rows * p.cols, NULL);
+    for (int i = 0; i < t->packs.n; i++)
+        if (view_equal(&t->packs.v[i].from, &b))
+            return view_whole(t->packs.v[i].buf, view_shape(&b));
+    Pack p = {b, buf_new(t, SP_PACKED, DT_F32, view_size(&b), NULL)};
     array_push(&t->mem->perm, &t->packs, p);
-    return view_whole(p.buf, shape_of(r, b.dim));
-}
-
-// Whether the matrices of a weight stand at even distances.
-static bool
-packs(const View *b)
-{
-    for (int k = 0; k + 3 < b->rank; k++)
-        if (b->stride[k] != b->stride[k + 1] * b->dim[k + 1])
-            return false;
-    return b->buf->space == SP_PARAM;
+    return view_whole(p.buf, view_shape(&b));
 }
 
 // Folds leading axes of the left side into its rows where the right side is the same for all of them.
@@ -109,7 +91,7 @@ lower_product(Tiles *t, Node *m, View out, const View *bias, bool add)
     if (!rows_are_unit(&b)) {
         if (!cols_are_unit(&b))
             b = copy_of(t, b, m->in[1]);
-        else if (packs(&b))
+        else if (b.buf->space == SP_PARAM)
             b = pack(t, b);
         else if (!rows_are_unit(&a))
             b = copy_of(t, b, m->in[1]);

@@ -131,12 +131,10 @@ typedef struct Region {
     int64_t kept_bytes, scratch_bytes;
 } Region;
 
-// A weight that products read transposed, copied [K][N] by prepare; or `count` of them.
+// A weight stored [N][K] that products read as [K][N], or several of them: copied so by prepare.
 typedef struct Pack {
-    int param;
-    int64_t first, rows, cols, stride; // of the parameter: rows x cols, becomes cols x rows
-    int64_t count, apart;              // matrices, and the distance between their starts
-    Buf *buf;
+    View from; // [..., K, N] of a parameter
+    Buf *buf;  // matrix after matrix
 } Pack;
 
 // `rows` rows of `size` floats: a step apart in the parameter, a pitch apart in the buffer.
@@ -220,6 +218,7 @@ void plan(Tiles *t);
 View view_whole(Buf *b, Shape s);
 View view_slice(View v, int axis, int64_t start, int64_t count);
 View view_permute(View v, const int64_t *order);
+bool view_equal(const View *a, const View *b);
 View view_expand(View v, Shape s);               // broadcast as NumPy does
 bool view_reshape(View v, Shape s, View *out);   // false when that needs a copy
 bool view_contiguous(const View *v);

@@ -2,6 +2,8 @@
 
 #include "tile.h"
 
+#include <string.h>
+
 static void
 view_unit_strides(View *v)
 {
@@ -42,6 +44,14 @@ view_permute(View v, const int64_t *order)
         p.stride[i] = v.stride[order[i]];
     }
     return p;
+}
+
+bool
+view_equal(const View *a, const View *b)
+{
+    size_t n = (size_t)a->rank * sizeof *a->dim;
+    return a->buf == b->buf && a->first == b->first && a->rank == b->rank &&
+           memcmp(a->dim, b->dim, n) == 0 && memcmp(a->stride, b->stride, n) == 0;
 }
 
 View
