@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "absorb_case.h"
+#include "tile_case.h"
 #include "tile.h"
 
 enum { N_GRAPHS = 1500 };
@@ -410,6 +411,7 @@ static const pcvr_module *
 compile(RandomGraph *r, const char *name)
 {
     Tiles *t = schedule(r->g);
+    assert_true(weights_lie_in_rows(t));
     plan(t);
     char domain[] = "seq_a", err[4096] = "";
     SchemaDomain d = {.name = domain, .n_sides = RG_F, .max_len = RG_L};

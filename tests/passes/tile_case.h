@@ -23,4 +23,19 @@ has_joined(const Tiles *t)
     return both && t->group > 1;
 }
 
+// Whether each product finds the rows of its right side one number after the other where that is a parameter.
+static inline bool
+weights_lie_in_rows(const Tiles *t)
+{
+    for (int i = 0; i < t->regions.n; i++)
+        for (int k = 0; k < t->regions.v[i]->stmts.n; k++) {
+            const Stmt *s = t->regions.v[i]->stmts.v[k];
+            const View *b = &s->in[s->kind == ST_PRODUCT];
+            if (s->kind == ST_PRODUCT && b->buf->space == SP_PARAM &&
+                b->dim[b->rank - 1] > 1 && b->stride[b->rank - 1] != 1)
+                return false;
+        }
+    return true;
+}
+
 #endif
