@@ -257,12 +257,14 @@ put_call(Emit *e, const Stmt *s, const Range *r)
     if (back)
         put_result(e, s, at);
     put(e, back ? "    k_attention_back(&attend, &result" : "    k_attention(&attend");
-    for (int o = 0; o < (back ? 3 : 1); o++) {
+    for (int o = 0; o < (back ? s->n_out : 1); o++) {
         put(e, ", ");
         put_at(e, &s->out[o], at, false);
         put(e, ", %D", s->out[o].stride[rank - 2]);
     }
-    if (!back && s->n_out > 1) {
+    if (back && n->a.joined) {
+        put(e, ", NULL, 0");
+    } else if (!back && s->n_out > 1) {
         put(e, ", ");
         put_at(e, &s->out[1], at, false);
     } else if (!back) {

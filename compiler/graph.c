@@ -108,8 +108,9 @@ attr_equal(const Attr *a, const Attr *b)
            a->index == b->index && a->use == b->use && a->heads == b->heads &&
            a->ta == b->ta && a->tb == b->tb && a->keep == b->keep &&
            a->adjacent == b->adjacent && a->inverse == b->inverse &&
-           double_equal(a->p, b->p) && double_equal(a->lo, b->lo) &&
-           double_equal(a->hi, b->hi) && a->n_list == b->n_list &&
+           a->joined == b->joined && double_equal(a->p, b->p) &&
+           double_equal(a->lo, b->lo) && double_equal(a->hi, b->hi) &&
+           a->n_list == b->n_list &&
            (!a->n_list ||
             !memcmp(a->list, b->list, (size_t)a->n_list * sizeof *a->list)) &&
            shape_equal(a->shape, b->shape) && const_equal(a->data, b->data) &&

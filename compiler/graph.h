@@ -112,6 +112,7 @@ typedef struct Attr {
     bool keep;     // reductions keep the axes as extent 1
     bool adjacent; // rope: pairs of neighbouring lanes, else halves
     bool inverse;  // rope: turns back (the adjoint)
+    bool joined;   // attend_back: keys are the values, part 1 is the adjoint of both
     double p;      // probability; exponent; rope base; epsilon
     double lo, hi; // clamp
     int n_list;    // axes of a reduction, permutation, bounds of bucketize

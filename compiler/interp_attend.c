@@ -181,7 +181,7 @@ eval_attend_back(Interp *it, const Node *n)
         for (int64_t h = 0; h < n->a.heads; h++) {
             int64_t qo = b * a.T * a.D + h * a.K, ko = b * a.S * a.D + h * a.K;
             double *dq = out(it, n)->f, *dk = dq + a.batch * a.T * a.D;
-            double *dv = dk + a.batch * a.S * a.D;
+            double *dv = n->a.joined ? dk : dk + a.batch * a.S * a.D;
             HeadBack hb = {in(it, n, 0)->f + qo,
                            in(it, n, 1)->f + ko,
                            in(it, n, 2)->f + ko,

@@ -59,7 +59,7 @@ lower_attend(Tiles *t, Node *n)
     s->in[n->n_in + 1] = temp_new(t, DT_BOOL, bytes, n);
     View place[3];
     Node *stats = back ? NULL : part_of(n, 0);
-    s->n_out = back ? 3 : stats ? 2 : 1;
+    s->n_out = back ? 3 - n->a.joined : stats ? 2 : 1;
     for (int k = 0; k < s->n_out; k++) {
         Node *r = back ? part_of(n, k) : k ? stats : n;
         if (r)

@@ -86,9 +86,11 @@ grad_attend(Grad *gr, Node *n, Node *dy)
     in[5] = stats_of(g, n);
     for (int k = 3; k < n->n_in; k++)
         in[k + ATTEND_BACK_EXTRA] = n->in[k];
+    Attr a = n->a;
+    a.joined = n->in[1] == n->in[2];
     Node *back =
-        graph_add(g, OP_ATTEND_BACK, in, n->n_in + ATTEND_BACK_EXTRA, n->a, n->place);
-    for (int k = 0; k < 3; k++)
+        graph_add(g, OP_ATTEND_BACK, in, n->n_in + ATTEND_BACK_EXTRA, a, n->place);
+    for (int k = 0; k < 3 - a.joined; k++)
         if (grad_wants(gr, n, k))
             grad_add(gr, n, k,
                      graph_add(g, OP_PART, &back, 1, (Attr){.index = k}, n->place));
@@ -104,7 +106,7 @@ stats_shape(const Node *attend)
     return s;
 }
 
-// The three adjoints behind each other.
+// The adjoints of q, k and v behind each other, or of q and of what is both k and v.
 bool
 infer_attend_back(Graph *g, Node *n)
 {
@@ -118,7 +120,8 @@ infer_attend_back(Graph *g, Node *n)
     if (!shape_equal(n->in[5]->shape, stats_shape(n)))
         return op_error(g, n, "needs stats of %lld heads, found %s",
                         (long long)n->a.heads, in_text(g, n, 5));
-    int64_t size = shape_size(n->in[0]->shape) + 2 * shape_size(n->in[1]->shape);
+    int64_t size =
+        shape_size(n->in[0]->shape) + (2 - n->a.joined) * shape_size(n->in[1]->shape);
     n->shape = shape_of(1, &size);
     return true;
 }
@@ -128,7 +131,8 @@ infer_part(Graph *g, Node *n)
 {
     const Node *x = n->in[0];
     bool back = x->op == OP_ATTEND_BACK;
-    if (!(back || x->op == OP_ATTEND) || n->a.index < 0 || n->a.index > (back ? 2 : 0))
+    if (!(back || x->op == OP_ATTEND) || n->a.index < 0 ||
+        n->a.index > (back ? 2 - x->a.joined : 0))
         die("part %lld of '%s'", (long long)n->a.index, op_info[x->op].name);
     (void)g;
     n->type = DT_F32;

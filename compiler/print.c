@@ -203,7 +203,7 @@ print_attr(const Graph *g, const Node *n, const char *name, FILE *f)
     } flags[] = {
         {"ta", a->ta},           {"tb", a->tb},
         {"keep", a->keep},       {"adjacent", a->adjacent},
-        {"inverse", a->inverse},
+        {"inverse", a->inverse}, {"joined", a->joined},
     };
     for (size_t k = 0; k < sizeof integers / sizeof *integers; k++)
         if (!strcmp(name, integers[k].name) && (integers[k].v || integers[k].always))

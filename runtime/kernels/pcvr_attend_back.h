@@ -128,7 +128,8 @@ k_attend_sums_of(const k_attend *a, const k_attend_block *b, const k_attend_resu
     }
 }
 
-// dq[T, H W], dk[S, H W], dv[S, H W], overwritten.  None overlaps another or an input.
+// dq[T, H W], dk[S, H W], dv[S, H W], overwritten.  None overlaps another or an input.  Where keys are the
+// values too, dv may be NULL: dk gets the sum of both.
 K_FN void
 k_attention_back(const k_attend *a, const k_attend_result *y, float *dq, ptrdiff_t lddq,
                  float *dk, ptrdiff_t lddk, float *dv, ptrdiff_t lddv)
@@ -140,7 +141,10 @@ k_attention_back(const k_attend *a, const k_attend_result *y, float *dq, ptrdiff
     k_attend_block b = k_attend_place(a, 1);
     const float factor = 1.0f / sqrtf((float)a->W);
     k_fill(a->S, a->H * a->W, 0.0f, dk, lddk);
-    k_fill(a->S, a->H * a->W, 0.0f, dv, lddv);
+    if (dv)
+        k_fill(a->S, a->H * a->W, 0.0f, dv, lddv);
+    else
+        dv = dk, lddv = lddk;
     for (int q0 = 0; q0 < a->T; q0 += b.n) {
         k_attend_see(a, &b, q0, k_attend_block_size(a, q0));
         b.care = k_attend_keys_need_care(a, &b) || k_attend_queries_need_care(a, &b, y);

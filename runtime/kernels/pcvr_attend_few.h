@@ -115,7 +115,7 @@ k_few_mix(const k_attend *a, const k_attend_block *b, const float *p, const floa
     }
 }
 
-// y[keys, W] = p[T, keys]' x[T, W], a chain over ascending queries; y holds zeros before.
+// y[keys, W] = p[T, keys]' x[T, W], a chain over ascending queries; y holds zeros before (k_few_clear).
 static inline void
 k_few_spread(const k_attend *a, const k_attend_block *b, const float *p, const float *x,
              ptrdiff_t ldx, float *y, ptrdiff_t ldy)
@@ -190,6 +190,36 @@ k_few_slope_row(const k_attend *a, const k_attend_block *b, int i, const int dro
     });
 }
 
+// Zeros where k_few_spread writes nothing: in rows that no query sees, or all where care is taken.
+static inline void
+k_few_clear(const k_attend *a, const k_attend_block *b, float *y, ptrdiff_t ldy)
+{
+    const int D = a->H * a->W, runs = b->care ? 0 : b->runs;
+    int from = 0;
+    for (int r = 0; r < runs; r++) {
+        k_fill(b->run[2 * r] - from, D, 0.0f, y + from * ldy, ldy);
+        from = b->run[2 * r + 1];
+    }
+    k_fill(a->S - from, D, 0.0f, y + from * ldy, ldy);
+}
+
+// y[keys, W] = p[T, keys]' dout + g[T, keys]' q: of a key that is its own value. g follows p.
+static inline void
+k_few_spread_both(const k_attend *a, const k_attend_block *b, const float *dout,
+                  ptrdiff_t lddo, const float *q, float *y, ptrdiff_t ldy)
+{
+    if (b->care) {
+        k_few_spread(a, b, b->p, dout, lddo, y, ldy);
+        k_few_spread(a, b, b->g, q, a->ldq, y, ldy);
+        return;
+    }
+    k_copy(a->T, a->W, dout, lddo, b->ot, a->W);
+    k_copy(a->T, a->W, q, a->ldq, b->ot + a->T * a->W, a->W);
+    K_EACH_RUN(b, j, keys)
+    k_gemm_tn(keys, a->W, 2 * a->T, b->p + j, a->S, b->ot, a->W, NULL, 0, y + j * ldy,
+              ldy);
+}
+
 K_FN void
 k_attention_few_back(const k_attend *a, const k_attend_result *y, float *dq,
                      ptrdiff_t lddq, float *dk, ptrdiff_t lddk, float *dv, ptrdiff_t lddv)
@@ -198,8 +228,9 @@ k_attention_few_back(const k_attend *a, const k_attend_result *y, float *dq,
     const float factor = 1.0f / sqrtf((float)a->W);
     k_attend_see(a, &b, 0, a->T);
     b.care = k_attend_keys_need_care(a, &b) || k_attend_queries_need_care(a, &b, y);
-    k_fill(a->S, a->H * a->W, 0.0f, dk, lddk);
-    k_fill(a->S, a->H * a->W, 0.0f, dv, lddv);
+    k_few_clear(a, &b, dk, lddk);
+    if (dv)
+        k_few_clear(a, &b, dv, lddv);
     for (int h = 0; h < a->H; h++) {
         const int c = h * a->W;
         k_few_scale(a, a->q + c, factor * K_LOG2_E, b.qt);
@@ -218,8 +249,12 @@ k_attention_few_back(const k_attend *a, const k_attend_result *y, float *dq,
                 k_few_slope_row(a, &b, i, 0, stats, dot, factor, p, g);
             }
         }
-        k_few_spread(a, &b, b.p, y->dout + c, y->lddo, dv + c, lddv);
-        k_few_spread(a, &b, b.g, a->q + c, a->ldq, dk + c, lddk);
+        if (!dv) {
+            k_few_spread_both(a, &b, y->dout + c, y->lddo, a->q + c, dk + c, lddk);
+        } else {
+            k_few_spread(a, &b, b.p, y->dout + c, y->lddo, dv + c, lddv);
+            k_few_spread(a, &b, b.g, a->q + c, a->ldq, dk + c, lddk);
+        }
         k_few_mix(a, &b, b.g, a->k + c, a->ldk, dq + c, lddq);
     }
 }

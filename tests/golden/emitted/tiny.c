@@ -143,11 +143,11 @@ blocks_0_forward_1(const pcvr_ctx *x, int64_t s, int slot)
     // tiny.pcvr:8  matmul  f32[16, 8]
     k_gemm_nn(16, 8, 8, t + 5264, 8, w + 192, 8, p[6], 0, t, 8);
     // tiny.pcvr:17  dropout  f32[16, 8]
-    k_dropout_rows(x, k_site(x, s, 1, 6554, 1.1111112f), 16, 8, 0, 8, NULL, 0, t, 8,
-            t + 128, 8);
+    k_dropout_rows(x, k_site(x, s, 1, 6554, 1.1111112f), 16, 8, 0, 8, NULL, 0, t, 8, t,
+            8);
     // tiny.pcvr:17  x = add  f32[16, 8]
     K_EACH(c, n, 128, {
-        v_store_n(g + 128 + c, n, v_add(v_load_n(g + c, n), v_load_n(t + 128 + c, n)));
+        v_store_n(g + 128 + c, n, v_add(v_load_n(g + c, n), v_load_n(t + c, n)));
     });
     (void)x, (void)s, (void)slot;
 }
@@ -573,7 +573,7 @@ const pcvr_module MODULE = {
     .checkpoint = "*",
     .config = "{\"d\":8,\"heads\":2,\"gradient_checkpointing\":false}",
     .compiler = "0.1.0",
-    .hash = 0xd839ed3ad133e47au,
+    .hash = 0x2ec67fb7905fd8b2u,
     .actions = ACTIONS,
     .embedding = EMBEDDING,
     .n_params = 7,
