@@ -27,9 +27,10 @@ typedef struct k_drop {
 
 // What two rounds make of what all blocks share; the rest they do to a block's number alone.
 typedef struct k_philox_shared {
-    uint32_t x2; // round 1: c2 = high(m0 c0) ^ x2, c3 = low(m0 c0)
-    uint32_t x0, y2,
-        c3;          // round 2: c0 = high(m1 c2) ^ x0, c1 = low(m1 c2), c2 = c3 ^ y2, c3
+    // Round 1: c2 = high(m0 c0) ^ x2, c3 = low(m0 c0).
+    uint32_t x2;
+    // Round 2: c0 = high(m1 c2) ^ x0, c1 = low(m1 c2), c2 = (c3 of round 1) ^ y2, c3.
+    uint32_t x0, y2, c3;
     uint32_t k0, k1; // keys of round 3
 } k_philox_shared;
 
