@@ -51,20 +51,31 @@ unit_last(const View *v)
     return true;
 }
 
-// Lets the producer of a piece write straight into its window of a buffer.
+// Whether a value has one reader, and so do those between it and what its producer computes.
 static bool
-write_in_place(Node *piece, View window, const Info *whole, bool alone)
+is_read_once(const Graph *g, const Node *n)
 {
-    Node *r = piece;
-    while (r->op == OP_RESHAPE || r->op == OP_DETACH) {
-        if (alone && INFO(r)->n_users != 1)
+    for (;; n = n->in[0]) {
+        if (INFO(n)->n_users != 1 || n == g->logits || n == g->embedding)
             return false;
-        r = r->in[0];
+        if (n->op != OP_RESHAPE && n->op != OP_DETACH)
+            return true;
     }
+}
+
+// Lets the producer of a piece write straight into its window of a buffer. Where what stands there is
+// `changed` afterwards nobody else may read the piece, nor what in turn is written into it.
+static bool
+write_in_place(Tiles *t, Node *piece, View window, const Info *whole, bool changed)
+{
+    changed |= whole->changed;
+    if (changed && !is_read_once(t->g, piece))
+        return false;
+    Node *r = piece;
+    while (r->op == OP_RESHAPE || r->op == OP_DETACH)
+        r = r->in[0];
     Info *f = INFO(r);
     if (!is_producer(r) || f->placed || f->line != whole->line)
-        return false;
-    if (alone && f->n_users != 1)
         return false;
     if ((f->needed_back && !whole->needed_back) || (f->exported && !whole->exported))
         return false;
@@ -73,6 +84,7 @@ write_in_place(Node *piece, View window, const Info *whole, bool alone)
         return false;
     f->view = v;
     f->placed = true;
+    f->changed = changed;
     return true;
 }
 
@@ -85,25 +97,18 @@ place_concat(Tiles *t, Node *n)
     for (int k = 0; k < n->n_in; k++) {
         int64_t count = n->in[k]->shape.dim[axis];
         if (count > 0)
-            write_in_place(n->in[k], view_slice(whole, axis, start, count), INFO(n), false);
+            write_in_place(t, n->in[k], view_slice(whole, axis, start, count), INFO(n),
+                           false);
         start += count;
     }
 }
 
-// What is dropped out is written where the result will be, and dropped out there; not what the model
-// returns besides.
+// What is dropped out is written where the result will be, and dropped out there.
 static void
 place_dropout(Tiles *t, Node *n)
 {
-    if (INFO(n)->virt || shape_size(n->shape) == 0)
-        return;
-    for (const Node *x = n->in[0];; x = x->in[0]) {
-        if (x == t->g->logits || x == t->g->embedding)
-            return;
-        if (x->op != OP_RESHAPE && x->op != OP_DETACH)
-            break;
-    }
-    write_in_place(n->in[0], node_place(t, n), INFO(n), true);
+    if (!INFO(n)->virt && shape_size(n->shape) > 0)
+        write_in_place(t, n->in[0], node_place(t, n), INFO(n), true);
 }
 
 // ---- sums of padded pieces ---------------------------------------------------------------------
@@ -134,9 +139,10 @@ static void
 term_set(Term *term, Node *n, int64_t axis, const Node *whole)
 {
     if (is_piece(n) && n->a.axis == axis)
-        *term = (Term){n->in[0], n->a.start, n->in[0]->shape.dim[axis], false};
+        *term = (Term){n->in[0], n->a.start, n->in[0]->shape.dim[axis],
+                       INFO(n)->n_users == 1, false};
     else
-        *term = (Term){n, 0, whole->shape.rank ? whole->shape.dim[axis] : 1, false};
+        *term = (Term){n, 0, whole->shape.rank ? whole->shape.dim[axis] : 1, true, false};
 }
 
 // Finds the terms of a sum that has a padded piece among them, first to last.
@@ -148,7 +154,8 @@ find_terms(Tiles *t, Node *n)
         f->term = arena_array(&t->mem->perm, Term, 1);
         f->n_term = 1;
         f->axis = n->a.axis;
-        *f->term = (Term){n->in[0], n->a.start, n->in[0]->shape.dim[n->a.axis], false};
+        *f->term =
+            (Term){n->in[0], n->a.start, n->in[0]->shape.dim[n->a.axis], true, false};
         return;
     }
     if (!is_sum_add(n) || continues_sum(n))
@@ -193,12 +200,13 @@ place_sum(Tiles *t, Node *n)
     View whole = node_place(t, n);
     for (int k = 0; k < f->n_term; k++) {
         Term *term = &f->term[k];
-        bool free = term->count > 0;
+        bool free = term->count > 0 && term->once;
         for (int j = 0; j < k; j++)
             free &= !overlap(term, &f->term[j]);
         if (free)
             term->in_place = write_in_place(
-                term->node, view_slice(whole, (int)f->axis, term->start, term->count), f, true);
+                t, term->node, view_slice(whole, (int)f->axis, term->start, term->count),
+                f, true);
     }
 }
 

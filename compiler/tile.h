@@ -236,6 +236,7 @@ typedef struct Info {
     bool inlined;     // computed inside the loop of its one user
     bool virt;        // computed as part of its one user's statement
     bool placed;      // view is set
+    bool changed;     // what is written there is changed there later
     Timeline line;
     int region;
     int n_users;
@@ -253,6 +254,7 @@ typedef struct Info {
 typedef struct Term {
     Node *node;
     int64_t start, count;
+    bool once;     // the piece is read by this sum alone
     bool in_place; // its producer writes into the sum's buffer
 } Term;
 

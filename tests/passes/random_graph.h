@@ -13,7 +13,8 @@
 // The same seed gives the same graph and values. Parameters are floats, so that a
 // compiled module can be given the same. RANDOM_SMOOTH leaves out whatever has kinks or
 // jumps, for finite differences; RANDOM_PLAIN leaves out chance;
-// RANDOM_COLUMNS ends with linear layers of columns.
+// RANDOM_COLUMNS ends with linear layers of columns, RANDOM_PLACES with values that others read
+// beside a buffer in which they could be written and changed.
 
 #ifndef RANDOM_GRAPH_H
 #define RANDOM_GRAPH_H
@@ -23,7 +24,7 @@
 #include "interp.h"
 #include "passes.h"
 
-enum { RANDOM_SMOOTH = 1, RANDOM_PLAIN = 2, RANDOM_COLUMNS = 4 };
+enum { RANDOM_SMOOTH = 1, RANDOM_PLAIN = 2, RANDOM_COLUMNS = 4, RANDOM_PLACES = 8 };
 enum {
     RG_POOL = 512,
     RG_SAMPLES = 3,
@@ -538,6 +539,72 @@ rg_columns(RandomGraph *r)
     return rg_tame(r, x);
 }
 
+// A linear layer of [rows, 8].
+static inline Node *
+rg_layer(RandomGraph *r, Node *x)
+{
+    Node *w = rg_param(r, rg_shape(2, 8, 8, 0), false);
+    Node *y = graph_matmul(r->g, x, w, false, false, rg_place());
+    return rg_binary(r, OP_ADD, y, rg_param(r, rg_shape(1, 8, 0, 0), false));
+}
+
+static inline Node *
+rg_rows(RandomGraph *r, Node *x, int start, int count)
+{
+    return graph_slice(r->g, x, 0, start, count, rg_place());
+}
+
+static inline Node *
+rg_tanh_sum(RandomGraph *r, Node *x)
+{
+    static const int64_t axes[] = {0, 1};
+    return graph_reduce(r->g, OP_SUM, rg_unary(r, OP_TANH, x), axes, 2, false,
+                        rg_place());
+}
+
+// Two matrices below each other, with elements dropped; the first is also read as it is, or the adjoint of
+// the sum with the second's.
+static inline Node *
+rg_dropped_pair(RandomGraph *r, bool adjoint)
+{
+    Node *x = rg_layer(r, rg_unary(r, OP_TANH, r->rows[0]));
+    Node *y = rg_layer(r, r->rows[1]),
+         *two[] = {adjoint ? y : x, adjoint ? rg_tame(r, y) : y};
+    Node *d = graph_concat(r->g, two, 2, 0, rg_place());
+    d = rg_add(r, OP_DROPOUT, 1, &d,
+               (Attr){.p = 0.5, .pitch = 8, .site = ++r->g->n_sites});
+    Node *a = rg_rows(r, d, 0, RG_L),
+         *b = rg_unary(r, OP_TANH, rg_rows(r, d, RG_L, RG_L));
+    if (adjoint)
+        return rg_binary(r, OP_MUL, rg_unary(r, OP_TANH, rg_binary(r, OP_ADD, a, x)), b);
+    return rg_binary(r, OP_ADD, rg_binary(r, OP_ADD, rg_unary(r, OP_TANH, a), b), x);
+}
+
+// Sums in which an adjoint of some rows goes to two values that are read elsewhere, too; `columns`: or one of
+// some columns is added to one of rows.
+static inline Node *
+rg_shared_adjoint(RandomGraph *r, bool columns)
+{
+    Node *a = rg_layer(r, rg_unary(r, OP_TANH, r->rows[0])), *b = rg_layer(r, r->rows[1]);
+    Node *sum = rg_tanh_sum(r, columns ? graph_slice(r->g, a, 1, 0, 3, rg_place()) : a);
+    Node *y = columns ? rg_binary(r, OP_ADD, rg_rows(r, a, 0, 4), rg_rows(r, b, 0, 4))
+                      : rg_rows(r, rg_binary(r, OP_ADD, a, b), 0, 4);
+    sum = rg_binary(r, OP_ADD, sum, rg_tanh_sum(r, y));
+    Node *rest = columns ? rg_rows(r, a, 4, RG_L - 4) : b;
+    return rg_binary(r, OP_ADD, sum, rg_tanh_sum(r, rg_unary(r, OP_SIN, rest)));
+}
+
+static inline void
+rg_places(RandomGraph *r)
+{
+    Node *pairs =
+        rg_binary(r, OP_ADD, rg_dropped_pair(r, false), rg_dropped_pair(r, true));
+    Node *sums =
+        rg_binary(r, OP_ADD, rg_shared_adjoint(r, false), rg_shared_adjoint(r, true));
+    r->f[r->n_f++] = rg_tame(r, pairs);
+    r->f[r->n_f++] = rg_binary(r, OP_MUL, sums, rg_number(r, 0.02));
+}
+
 // Logits from a few values of the pool.
 static inline void
 rg_logits(RandomGraph *r)
@@ -634,6 +701,8 @@ random_graph(RandomGraph *r, uint64_t seed, int flags)
         r->f[r->n_f++] = x;
     }
     r->g->call = NULL;
+    if (flags & RANDOM_PLACES)
+        rg_places(r);
     rg_logits(r);
     mark_unused(r->g);
     rg_data(r);

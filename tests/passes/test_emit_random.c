@@ -269,10 +269,20 @@ test_columns(void **state)
     assert_true(of_columns > 0 && column_sums > 0 && joined > 0);
 }
 
+// What others read is not changed where it stands.
+static void
+test_places(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++)
+        check_seed(40 + k, RANDOM_PLACES);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_seeds),
-                                       cmocka_unit_test(test_columns)};
+                                       cmocka_unit_test(test_columns),
+                                       cmocka_unit_test(test_places)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
