@@ -51,7 +51,7 @@ unit_last(const View *v)
     return true;
 }
 
-// Whether a value has one reader, and so do those between it and what its producer computes.
+// Whether one node alone reads a value and what it is a view of, and the model does not return it.
 static bool
 is_read_once(const Graph *g, const Node *n)
 {
