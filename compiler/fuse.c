@@ -107,7 +107,7 @@ place_concat(Tiles *t, Node *n)
 static void
 place_dropout(Tiles *t, Node *n)
 {
-    if (!INFO(n)->virt && shape_size(n->shape) > 0)
+    if (shape_size(n->shape) > 0)
         write_in_place(t, n->in[0], node_place(t, n), INFO(n), true);
 }
 
