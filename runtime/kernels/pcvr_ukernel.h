@@ -13,6 +13,8 @@ typedef struct k_tile {
     int K;          // steps of the chain
     int last;       // live lanes of the last vector, 1 to PCVR_VL
     int tiles;      // tiles below each other
+    int below;      // steps of k in which a row of a tile below is sent for; 0: not
+    int ahead;      // how many tiles below
     const float *a; // element (i, k) at a[i * ars + k * acs]
     ptrdiff_t ars, acs;
     const float *b; // row k at b + k * ldb
@@ -26,7 +28,7 @@ typedef struct k_tile {
 } k_tile;
 
 // Vectors of a panel of many rows: as many as the registers carry.
-enum { K_MAX_NV = PCVR_VL == 8 ? 2 : 4 };
+enum { K_MAX_NV = PCVR_VL == 8 ? 2 : 4, K_LINE = 16 };
 
 // Rows 0..n-1 and vectors 0..n-1 of a tile.  Vector j of nv is partial if it is the last.
 #define K_LANES(j, nv) ((j) == (nv)-1 ? last : PCVR_VL)
@@ -59,27 +61,66 @@ enum { K_MAX_NV = PCVR_VL == 8 ? 2 : 4 };
 #define K_PUT_ROW(i, nv)  K_V##nv(K_PUT, i, nv)
 #define K_FMA_ROW(i, nv)                                                                 \
     {                                                                                    \
-        const v_f32 a##i = v_set1(a[i * ars]);                                           \
+        const v_f32 a##i = v_set1((i < 8 ? a : a_8)[(i & 7) * ars]);                     \
         K_V##nv(K_FMA, i, nv)                                                            \
     }
 
-// Tiles of `rows` rows by `nv` vectors, the last with `lanes` live lanes; WITH_B is done with
-// each row of B.
-#define K_UKERNEL_BODY(rows, nv, lanes, count, WITH_B)                                   \
+// Row 8 is reached from a pointer of its own, unknown to be a's: a distance for each of twelve rows is
+// more than there are registers, and the loop would fetch them from the stack.
+#define K_APART(p) __asm__("" : "+r"(p))
+
+// One step of k; WITH_B is done with each row of B.
+#define K_STEP(rows, nv, WITH_B)                                                         \
+    {                                                                                    \
+        K_V##nv(K_LOADB, 0, nv) WITH_B(nv) K_R##rows(K_FMA_ROW, nv) a += acs;            \
+        if (rows > 8)                                                                    \
+            a_8 += acs;                                                                  \
+        b += ldb;                                                                        \
+    }
+
+// Sends for row after row of a tile below, of C and, where its rows lie side by side, of A.
+#define K_FETCH(i, j, nv)                                                                \
+    __builtin_prefetch((const void *)(to + j * PCVR_VL * sizeof *c), 1);
+#define K_BELOW(rows, nv, WITH_B)                                                        \
+    if (left > t->ahead && t->below > 0) {                                               \
+        const ptrdiff_t down = rows * (ptrdiff_t)t->ahead;                               \
+        uintptr_t to = (uintptr_t)c + (uintptr_t)(down * ldc) * sizeof *c;               \
+        uintptr_t from = (uintptr_t)top + (uintptr_t)(down * ars) * sizeof *a;           \
+        k -= rows * t->below;                                                            \
+        for (int r = rows; r > 0; r--) {                                                 \
+            K_V##nv(K_FETCH, 0, nv) to += (uintptr_t)ldc * sizeof *c;                    \
+            for (int x = acs == 1 ? t->K : 0; x > 0;                                     \
+                 x -= K_LINE, from += K_LINE * sizeof *a)                                \
+                __builtin_prefetch((const void *)from);                                  \
+            from +=                                                                      \
+                (uintptr_t)(ars - (t->K + K_LINE - 1) / K_LINE * K_LINE) * sizeof *a;    \
+            for (int m = t->below; m > 0; m--)                                           \
+                K_STEP(rows, nv, WITH_B)                                                 \
+        }                                                                                \
+    }
+#define K_NO_BELOW(rows, nv, WITH_B)
+
+// Tiles of `rows` rows by `nv` vectors, the last with `lanes` live lanes.
+#define K_UKERNEL_BODY(rows, nv, lanes, count, WITH_B, BELOW)                            \
     const int last = lanes;                                                              \
     const ptrdiff_t ars = t->ars, acs = t->acs, ldb = t->ldb;                            \
     const ptrdiff_t lds = t->lds, ldc = t->ldc;                                          \
     const float *top = t->a, *s = t->s;                                                  \
     float *c = t->c;                                                                     \
-    for (int n = count; n > 0; n--, top += rows * ars, c += rows * ldc) {                \
+    int left = t->tiles;                                                                 \
+    for (int n = count; n > 0; n--, left--, top += rows * ars, c += rows * ldc) {        \
         const float *a = top, *b = t->b;                                                 \
+        const float *a_8 = rows > 8 ? a + 8 * ars : a;                                   \
+        if (rows > 8)                                                                    \
+            K_APART(a_8);                                                                \
+        int k = t->K;                                                                    \
         K_R##rows(K_ZERO_ROW, nv) if (s)                                                 \
         {                                                                                \
             K_R##rows(K_TAKE_ROW, nv) s += rows * lds;                                   \
         }                                                                                \
-        for (int k = t->K; k > 0; k--, a += acs, b += ldb) {                             \
-            K_V##nv(K_LOADB, 0, nv) WITH_B(nv) K_R##rows(K_FMA_ROW, nv)                  \
-        }                                                                                \
+        BELOW(rows, nv, WITH_B)                                                          \
+        for (; k > 0; k--)                                                               \
+            K_STEP(rows, nv, WITH_B)                                                     \
         K_R##rows(K_PUT_ROW, nv)                                                         \
     }
 
@@ -87,7 +128,12 @@ enum { K_MAX_NV = PCVR_VL == 8 ? 2 : 4 };
 #define K_UKERNEL(name, rows, nv, lanes)                                                 \
     K_FN void name##_##rows##x##nv(const k_tile *t)                                      \
     {                                                                                    \
-        K_UKERNEL_BODY(rows, nv, lanes, t->tiles, K_NOTHING)                             \
+        K_UKERNEL_BODY(rows, nv, lanes, t->tiles, K_NOTHING, K_NO_BELOW)                 \
+    }
+#define K_UKERNEL_B(name, rows, nv, lanes)                                               \
+    K_FN void name##_##rows##x##nv(const k_tile *t)                                      \
+    {                                                                                    \
+        K_UKERNEL_BODY(rows, nv, lanes, t->tiles, K_NOTHING, K_BELOW)                    \
     }
 
 // The first tile of a panel of K_MAX_NV vectors: leaves the panel's rows side by side in
@@ -98,7 +144,7 @@ enum { K_MAX_NV = PCVR_VL == 8 ? 2 : 4 };
 #define K_FIRST(name, rows, nv, lanes)                                                   \
     K_FN void name(const k_tile *t, float *kept)                                         \
     {                                                                                    \
-        K_UKERNEL_BODY(rows, nv, lanes, 1, K_KEEP_ROW)                                   \
+        K_UKERNEL_BODY(rows, nv, lanes, 1, K_KEEP_ROW, K_BELOW)                          \
     }
 
 // A tile below the first: sends for one line of each row of the next panel, as far as the
@@ -108,9 +154,9 @@ enum { K_MAX_NV = PCVR_VL == 8 ? 2 : 4 };
     K_FN void name(const k_tile *t, uintptr_t next)                                      \
     {                                                                                    \
         const uintptr_t step = (uintptr_t)t->ldnext * sizeof *t->next;                   \
-        K_UKERNEL_BODY(rows, nv, lanes, 1, K_NEXT_ROW)                                   \
+        K_UKERNEL_BODY(rows, nv, lanes, 1, K_NEXT_ROW, K_BELOW)                          \
     }
-enum { K_FIRST_ROWS = 6, K_ROWS_AHEAD = 4, K_LINE = 16 };
+enum { K_BELOW_LEAST = 24, K_BELOW_NEXT = 96, K_FIRST_ROWS = 6, K_ROWS_AHEAD = 4 };
 
 // Heights of tiles, a list and a table for each set of registers.  One vector leaves
 // registers free for more rows; eight lanes take wide panels only of a few rows.
@@ -120,7 +166,7 @@ enum { K_FIRST_ROWS = 6, K_ROWS_AHEAD = 4, K_LINE = 16 };
     K_UKERNEL(name, 1, 1, lanes) K_UKERNEL(name, 2, 1, lanes) K_UKERNEL(name, 4, 1, lanes) \
     K_UKERNEL(name, 8, 1, lanes) K_UKERNEL(name, 12, 1, lanes)                           \
     K_UKERNEL(name, 1, 2, lanes) K_UKERNEL(name, 2, 2, lanes) K_UKERNEL(name, 3, 2, lanes) \
-    K_UKERNEL(name, 4, 2, lanes) K_UKERNEL(name, 5, 2, lanes) K_UKERNEL(name, 6, 2, lanes) \
+    K_UKERNEL(name, 4, 2, lanes) K_UKERNEL(name, 5, 2, lanes) K_UKERNEL_B(name, 6, 2, lanes) \
     K_UKERNEL(name, 1, 3, lanes) K_UKERNEL(name, 2, 3, lanes) K_UKERNEL(name, 3, 3, lanes) \
     K_UKERNEL(name, 1, 4, lanes) K_UKERNEL(name, 2, 4, lanes) K_UKERNEL(name, 3, 4, lanes) \
     K_UKERNEL(name, 1, 8, lanes)
@@ -150,7 +196,7 @@ K_FIRST(k_first_part, 6, 2, t->last)
     K_UKERNEL(name, 1, 3, lanes) K_UKERNEL(name, 2, 3, lanes) K_UKERNEL(name, 3, 3, lanes) \
     K_UKERNEL(name, 4, 3, lanes) K_UKERNEL(name, 6, 3, lanes) K_UKERNEL(name, 8, 3, lanes) \
     K_UKERNEL(name, 1, 4, lanes) K_UKERNEL(name, 2, 4, lanes) K_UKERNEL(name, 3, 4, lanes) \
-    K_UKERNEL(name, 4, 4, lanes) K_UKERNEL(name, 5, 4, lanes) K_UKERNEL(name, 6, 4, lanes) \
+    K_UKERNEL(name, 4, 4, lanes) K_UKERNEL(name, 5, 4, lanes) K_UKERNEL_B(name, 6, 4, lanes) \
     K_UKERNEL(name, 1, 8, lanes)
 #define K_UKERNEL_TABLE(name)                                                            \
     {                                                                                    \
@@ -187,6 +233,15 @@ K_UKERNELS(k_full, PCVR_VL)
 K_UKERNELS(k_part, t->last)
 #endif
 
+// While a tile is computed, one below it comes from beyond the caches: sums of gradients lie there, and
+// no hardware follows rows a page apart. A short tile leaves less time than the way takes: the one after.
+static inline void
+k_tile_ahead(k_tile *t, int rows)
+{
+    t->below = PCVR_VL > 1 && t->K >= K_BELOW_LEAST ? t->K / rows : 0;
+    t->ahead = t->K >= K_BELOW_NEXT ? 1 : 2;
+}
+
 static inline void
 k_tile_down(k_tile *t, int rows)
 {
@@ -215,6 +270,7 @@ k_ukernel(int nv, int rows, k_tile *t)
             t->tiles--;
         if (t->tiles <= 0)
             continue;
+        k_tile_ahead(t, e->rows);
         e->run(t);
         k_tile_down(t, t->tiles * e->rows);
         rows -= t->tiles * e->rows;
@@ -227,6 +283,8 @@ k_ukernel(int nv, int rows, k_tile *t)
 static inline int
 k_ukernel_first(int rows, k_tile *t, float *panel)
 {
+    k_tile_ahead(t, K_FIRST_ROWS);
+    t->tiles = rows / K_FIRST_ROWS;
     if (t->last < PCVR_VL)
         k_first_part(t, panel);
     else
@@ -238,6 +296,7 @@ k_ukernel_first(int rows, k_tile *t, float *panel)
     if (t->next && t->last == PCVR_VL)
         for (int at = 0; at < K_MAX_NV * PCVR_VL && rows >= K_FIRST_ROWS + 3;
              at += K_LINE) {
+            t->tiles = rows / K_FIRST_ROWS;
             k_next_full(t, (uintptr_t)(t->next + at));
             k_tile_down(t, K_FIRST_ROWS);
             rows -= K_FIRST_ROWS;
