@@ -73,6 +73,13 @@ v_scale(v_f32 a, v_f32 n)
     return _mm512_scalef_ps(a, n);
 }
 
+// a - round(a); 0 where a is infinite.
+static inline v_f32
+v_off_integer(v_f32 a)
+{
+    return _mm512_reduce_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
 static inline v_i32
 vi_iota(void)
 {

@@ -37,21 +37,22 @@ v_exp(v_f32 x)
     return v_exp_below(v_min(v_set1(89.0f), x));
 }
 
-// 2^x for x <= 0, 2 ulp; below -125 it stays at 2^-125, so that no subnormal appears.  The
-// softmax of attention: no multiplication by log2 e, no step for the ends of the range.
+// 2^x for x <= 0, 2 ulp.  The softmax of attention: no multiplication by log2 e, no step for the upper
+// end of the range.  With 16 lanes it becomes subnormal and 0 at the lower end, else it stays at 2^-125.
 static inline v_f32
 v_exp2_down(v_f32 x)
 {
-    x = v_max(v_set1(-125.0f), x);
 #if PCVR_VL == 16
-    const v_f32 n = v_round(x);
+    const v_f32 r = v_off_integer(x);
+    const v_f32 n = v_sub(x, r);
 #else
+    x = v_max(v_set1(-125.0f), x);
     const v_f32 magic =
         v_set1(12582912.0f); // 1.5 * 2^23: the sum's last bits are round(x)
     const v_f32 t = v_add(x, magic);
     const v_f32 n = v_sub(t, magic);
-#endif
     const v_f32 r = v_sub(x, n);
+#endif
     v_f32 q = v_set1(0.00132708973f);
     q = v_fma(q, r, v_set1(0.00967136119f));
     q = v_fma(q, r, v_set1(0.0555070788f));

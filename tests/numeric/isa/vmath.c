@@ -157,7 +157,7 @@ test_special_values(void **state)
         {"exp", v_exp, -103.5f, 1e-45f},
         {"exp", v_exp, 1e-45f, 1.0f},
         {"exp2_down", v_exp2_down, 0.0f, 1.0f},
-        {"exp2_down", v_exp2_down, -inf, 0x1p-125f},
+        {"exp2_down", v_exp2_down, -inf, PCVR_VL == 16 ? 0.0f : 0x1p-125f},
         {"exp2_down", v_exp2_down, NAN, NAN},
         {"log", v_log, 1.0f, 0.0f},
         {"log", v_log, 0.0f, -inf},
