@@ -8,7 +8,7 @@
 typedef struct Loop {
     Emit *e;
     const Stmt *s;
-    View out;
+    View out, also[2];
     View *leaf; // [s->n_leaf]
     bool axes[MAX_RANK];
     int rank;
@@ -244,7 +244,8 @@ choose_names(Loop *l, bool name_result)
             }
     for (int i = 0; i < s->n_leaf; i++) {
         bool fixed = s->vector && last_step(l, &l->leaf[i]) == 0;
-        l->leaf_named[i] = !is_literal(&s->leaf[i]) && (fixed || leaf_uses[i] > 1);
+        l->leaf_named[i] =
+            !is_literal(&s->leaf[i]) && (fixed || leaf_uses[i] > 1 || s->n_out > 1);
     }
     for (int i = 0; i < s->n_expr; i++) {
         const Node *n = s->expr[i];
@@ -255,6 +256,8 @@ choose_names(Loop *l, bool name_result)
         bool last = i == s->n_expr - 1;
         l->expr_named[i] = uses[i] > 1 || weight[i] > NESTED_MOST || (last && name_result);
     }
+    for (int k = 1; k < s->n_out; k++)
+        l->expr_named[expr_index(s, s->also[k - 1])] = true;
     if (s->n_expr == 0 && name_result && !is_literal(&s->leaf[0]))
         l->leaf_named[0] = true;
 }
@@ -286,6 +289,11 @@ vector_elements(Loop *l)
     open_vectors(l);
     declare_leaves(l, true);
     declare_values(l);
+    for (int k = 1; k < l->s->n_out; k++) {
+        line(l, "v_store_n(");
+        put_at(l->e, &l->also[k - 1], l->index, false);
+        put(l->e, ", n, y%d);\n", expr_index(l->s, l->s->also[k - 1]));
+    }
     bool truth = l->out.buf->type == DT_BOOL;
     line(l, truth ? "vm_store_n(" : "v_store_n(");
     put_at(l->e, &l->out, l->index, false);
@@ -477,10 +485,14 @@ loop_make(Emit *e, const Stmt *s)
 {
     Arena *a = &e->mem->scratch;
     Loop l = {.e = e, .s = s, .out = s->out[0], .depth = 1};
-    View **v = arena_array(a, View *, s->n_leaf + 1);
+    View **v = arena_array(a, View *, s->n_leaf + 3);
     l.leaf = arena_array(a, View, s->n_leaf);
     int n = 0;
     v[n++] = &l.out;
+    for (int k = 1; k < s->n_out; k++) {
+        l.also[k - 1] = s->out[k];
+        v[n++] = &l.also[k - 1];
+    }
     for (int i = 0; i < s->n_leaf; i++) {
         l.leaf[i] = s->leaf[i].view;
         if (!is_literal(&s->leaf[i]))
@@ -559,7 +571,7 @@ emit_loop(Emit *e, const Stmt *s)
         return;
     Text before = e->text;
     e->text = (Text){0};
-    choose_names(&l, s->reduce && !s->vector && step_repeats(s->node));
+    choose_names(&l, s->n_out > 1 || (s->reduce && !s->vector && step_repeats(s->node)));
     put_bounds(&l);
     bool rows = s->reduce && l.axes[l.rank - 1];
     if (!s->reduce && s->vector)

@@ -349,7 +349,7 @@ cut_phases(Phaser *p)
 }
 
 static void
-phase_region(Tiles *t, Region *r, const int *touches)
+phase_region(Tiles *t, Region *r, int *touches)
 {
     Phaser p = {.t = t, .r = r, .a = &t->mem->scratch, .n = r->stmts.n, .stmt = r->stmts.v,
                 .touches = touches};
@@ -365,6 +365,7 @@ phase_region(Tiles *t, Region *r, const int *touches)
         memset(p.needs, 0, (size_t)p.n * sizeof *p.needs);
         find_needs(&p);
     }
+    jam_loops(&p);
     r->plain = arena_array(&t->mem->perm, Stmt *, p.n);
     memcpy(r->plain, p.stmt, (size_t)p.n * sizeof *p.stmt);
     alternate(&p);
@@ -419,7 +420,7 @@ schedule_crossing(Tiles *t)
 }
 
 // How many views see each buffer.
-static const int *
+static int *
 count_touches(Tiles *t)
 {
     int *count = arena_array(&t->mem->scratch, int, t->bufs.n);
@@ -445,7 +446,7 @@ schedule_phases(Tiles *t)
 {
     for (int i = 0; i < t->bufs.n; i++)
         t->bufs.v[i]->id = i;
-    const int *touches = count_touches(t);
+    int *touches = count_touches(t);
     for (int i = 0; i < t->regions.n; i++) {
         Region *r = t->regions.v[i];
         r->n_phases = r->stmts.n > 0;

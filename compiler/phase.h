@@ -25,14 +25,16 @@ typedef struct Phaser {
     bool *done;
     int *found; // [n] whether a unit is ready
     Array(Stmt *) order;
-    const int *touches; // [t->bufs.n] by the views of all regions
+    int *touches; // [t->bufs.n] by the views of all regions
 } Phaser;
 
 // phase.c - whether a statement can run for all samples of a group at once.
 bool stmt_is_batch(const Stmt *s);
 // strip.c - puts statements that can walk rows together side by side; whether any were.
 bool form_strips(Phaser *p);
-// Lets the views of strips see one strip, and shrinks the buffers that live inside of one.
+// jam.c - makes one loop of loops over the same elements.
+void jam_loops(Phaser *p);
+// strip.c - lets the views of strips see one strip, and shrinks the buffers that live inside of one.
 void narrow_strips(Phaser *p);
 
 #endif

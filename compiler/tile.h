@@ -108,6 +108,7 @@ typedef struct Stmt {
     int n_leaf;
     Node **expr;
     int n_expr;
+    Node *also[2]; // of expr: the values of out[1] and out[2]
     // ST_PRODUCT: out[0][M, N] = start + in[0][M, K] in[1][K, N], repeated over `batch` leading axes
     int64_t M, N, K;
     int batch;

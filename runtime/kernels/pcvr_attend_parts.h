@@ -58,7 +58,7 @@ vm_not(v_mask m)
 #define K_LOG2_E 1.44269504f
 
 enum {
-    K_ATTEND_NV = PCVR_VL == 8 ? 2 : 4,
+    K_ATTEND_NV = 4,
     K_ATTEND_QUERIES = K_ATTEND_NV * PCVR_VL,
     // Where each query has a range of keys, as under a causal mask, a smaller block wastes less.
     K_ATTEND_RANGED = K_ATTEND_QUERIES < 32 ? K_ATTEND_QUERIES : 32,
@@ -73,6 +73,7 @@ typedef struct k_attend_keys {
 // One block of queries and where its parts lie in the scratch.
 typedef struct k_attend_block {
     int q0, n, nv; // first query, live queries, vectors they fill
+    int whole;     // every query sees every key
     int runs;      // runs of keys that some query sees: run[2 r] <= j < run[2 r + 1]
     int care;      // a masked pair meets something that is not finite
     int drop_base; // the key, as written, that bit 0 of word 0 stands for
@@ -191,6 +192,24 @@ k_attend_all_see(const k_attend_block *b, int j)
     return all;
 }
 
+// Fills the bits of all keys where no query has a range and there is no byte a pair; returns 1 when every
+// query of the block sees every key.
+static inline int
+k_attend_see_rows(const k_attend *a, k_attend_block *b)
+{
+    uint32_t unseen = 0;
+    for (int h = 0; h < K_ATTEND_HALVES; h++) {
+        const uint32_t all = b->all[h];
+        uint32_t *seen = b->seen[h];
+        for (int j = 0; j < a->S; j++) {
+            seen[j] =
+                all && a->rows ? all & k_attend_row_bits(a, b->q0 + 32 * h, j) : all;
+            unseen |= all ^ seen[j];
+        }
+    }
+    return !unseen;
+}
+
 // Which keys the n queries from q0 on see: bits a key, and runs of keys that are seen at all.
 // A gap of up to 3 unseen keys stays inside a run.
 K_FN void
@@ -213,10 +232,18 @@ k_attend_see(const k_attend *a, k_attend_block *b, int q0, int n)
         first = k_max(first, 0), last = k_min(last, a->S);
     }
     b->runs = 0;
+    const int rows = !a->lo && !a->mask;
+    b->whole = rows && k_attend_see_rows(a, b) && a->S > 0;
+    if (b->whole) {
+        b->run[0] = 0, b->run[1] = a->S;
+        b->runs = 1;
+        return;
+    }
     for (int j = first; j < last; j++) {
         uint32_t any = 0;
         for (int h = 0; h < K_ATTEND_HALVES; h++)
-            any |= k_attend_see_key(a, b, h, j, j < inner0 || j >= inner1);
+            any |= rows ? b->seen[h][j]
+                        : k_attend_see_key(a, b, h, j, j < inner0 || j >= inner1);
         if (!any)
             continue;
         if (b->runs && j - b->run[2 * b->runs - 1] < 4) {
@@ -251,7 +278,7 @@ static inline int
 k_attend_keys_need_care(const k_attend *a, const k_attend_block *b)
 {
     const int D = a->H * a->W;
-    for (int r = 0; r < b->runs; r++)
+    for (int r = 0; r < b->runs && !b->whole; r++)
         for (int j = b->run[2 * r]; j < b->run[2 * r + 1]; j++)
             if (!k_attend_all_see(b, j) && !(k_all_finite(D, a->k + j * a->ldk) &&
                                              k_all_finite(D, a->v + j * a->ldv)))

@@ -270,16 +270,23 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         v_store_n(a + 16 + c, n, r);
     });
     // tiny.pcvr:8  matmul  f32[16, 8]
-    k_gemm_nn(16, 8, 8, t + 4880, 8, p[5], 8, NULL, 0, t + 8080, 8);
+    k_gemm_nn(16, 8, 8, t + 4880, 8, p[5], 8, NULL, 0, t + 8336, 8);
     // tiny.pcvr:27  x = embed  f32[16, 8]
     k_embed(16, 8, 21, p[0], ini, 1, t + 7440, 8);
     // tiny.pcvr:16  normalize  f32[16, 8]
     k_normalize(16, 8, 0, 1e-06f, t + 7440, 8, t, 8);
+    // tiny.pcvr:16  normalize  f32[16, 8]
+    k_normalize(16, 8, 0, 1e-06f, t + 7440, 8, t + 8080, 8);
     // tiny.pcvr:16  mul  f32[16, 8]
     for (int i0 = 0; i0 < 16; i0++) {
         K_EACH(c, n, 8, {
-            v_store_n(t + 128 + 8 * i0 + c, n,
-                    v_mul(v_load_n(t + 8 * i0 + c, n), v_load_n(p[2] + c, n)));
+            const v_f32 x0 = v_load_n(t + 8 * i0 + c, n);
+            const v_f32 x1 = v_load_n(p[2] + c, n);
+            const v_f32 x2 = v_load_n(t + 8080 + 8 * i0 + c, n);
+            const v_f32 y0 = v_mul(x0, x1);
+            const v_f32 y1 = v_mul(x2, x1);
+            v_store_n(t + 128 + 8 * i0 + c, n, y0);
+            v_store_n(t + 8208 + 8 * i0 + c, n, y1);
         });
     }
     {
@@ -313,7 +320,7 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
             .T0 = 16, .S0 = 16, .q_first = (int)(0), .k_first = 0,
             .scratch = t,
         };
-        k_attention(&attend, t + 7952, 8, t + 8592);
+        k_attention(&attend, t + 7952, 8, t + 8848);
         }
     }
     // tiny.pcvr:8  matmul  f32[8, 8]
@@ -323,7 +330,7 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         static const int32_t lo[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
         static const int32_t hi[] =
                 {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-        uint8_t *const mask = tb + 34624;
+        uint8_t *const mask = tb + 35648;
         for (int j0 = 0; j0 < 16; j0++) {
             for (int i0 = 0; i0 < 16; i0++) {
                 const int64_t i = i0 + 0, j = j0 + 0;
@@ -343,79 +350,58 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
             .scratch = t,
         };
         const k_attend_result result = {
-            .dout = t + 8080, .lddo = 8,
-            .out = t + 7952, .ldo = 8,
-            .stats = t + 8592,
+            .dout = t + 8336,
+            .lddo = 8,
+            .out = t + 7952,
+            .ldo = 8,
+            .stats = t + 8848,
         };
-        k_attention_back(&attend, &result, t + 8208, 8, t + 8336, 8, t + 8464, 8);
+        k_attention_back(&attend, &result, t + 8464, 8, t + 8592, 8, t + 8720, 8);
         }
-    }
-    // tiny.pcvr:8  sum  f32[8]
-    K_EACH(c, n, 8, {
-        v_f32 r = v_load_n(a + 96 + c, n);
-        for (int i0 = 0; i0 < 16; i0++) {
-            r = v_add(r, v_load_n(t + 8464 + 8 * i0 + c, n));
-        }
-        v_store_n(a + 96 + c, n, r);
-    });
-    // tiny.pcvr:8  matmul  f32[16, 8]
-    k_gemm_nn(16, 8, 8, t + 8464, 8, p[3] + 128, 8, NULL, 0, t + 256, 8);
-    // tiny.pcvr:16  normalize  f32[16, 8]
-    k_normalize(16, 8, 0, 1e-06f, t + 7440, 8, t, 8);
-    // tiny.pcvr:16  mul  f32[16, 8]
-    for (int i0 = 0; i0 < 16; i0++) {
-        K_EACH(c, n, 8, {
-            v_store_n(t + 128 + 8 * i0 + c, n,
-                    v_mul(v_load_n(t + 8 * i0 + c, n), v_load_n(p[2] + c, n)));
-        });
     }
     {
-        for (int m = 0; m < 2; m++) {
-            // tiny.pcvr:8  matmul  f32[8, 8]
-            k_gemm_tn(8, 8, 16, t + 8464 - 128 * m, 8, t + 128, 8, a + 112 + 80 * m, 8,
-                    a + 112 + 80 * m, 8);
+        for (int m = 0; m < 3; m++) {
             // tiny.pcvr:8  sum  f32[8]
             K_EACH(c, n, 8, {
-                v_f32 r = v_load_n(a + 176 + 80 * m + c, n);
+                v_f32 r = v_load_n(a + 96 + 80 * m + c, n);
                 for (int i0 = 0; i0 < 16; i0++) {
-                    r = v_add(r, v_load_n(t + 8336 - 128 * m + 8 * i0 + c, n));
+                    r = v_add(r, v_load_n(t + 8720 - 128 * m + 8 * i0 + c, n));
                 }
-                v_store_n(a + 176 + 80 * m + c, n, r);
+                v_store_n(a + 96 + 80 * m + c, n, r);
             });
             // tiny.pcvr:8  matmul  f32[16, 8]
-            k_gemm_nn(16, 8, 8, t + 8336 - 128 * m, 8, p[3] + 64 - 64 * m, 8, NULL, 0,
-                    t + 384 + 128 * m, 8);
+            k_gemm_nn(16, 8, 8, t + 8720 - 128 * m, 8, p[3] + 128 - 64 * m, 8, NULL, 0,
+                      t + 128 * m, 8);
+            // tiny.pcvr:8  matmul  f32[8, 8]
+            k_gemm_tn(8, 8, 16, t + 8720 - 128 * m, 8, t + 8208, 8, a + 112 + 80 * m, 8,
+                      a + 112 + 80 * m, 8);
         }
     }
-    // tiny.pcvr:8  matmul  f32[8, 8]
-    k_gemm_tn(8, 8, 16, t + 8208, 8, t + 128, 8, a + 272, 8, a + 272, 8);
-    // tiny.pcvr:16  add  f32[16, 8]
-    K_EACH(c, n, 128, {
-        v_store_n(t + 128 + c, n,
-                v_add(v_add(v_load_n(t + 256 + c, n), v_load_n(t + 384 + c, n)),
-                v_load_n(t + 512 + c, n)));
-    });
     // tiny.pcvr:16  zmul  f32[16, 8]
     for (int i0 = 0; i0 < 16; i0++) {
         K_EACH(c, n, 8, {
-            const v_f32 x0 = v_load_n(t + 128 + 8 * i0 + c, n);
-            v_store_n(t + 256 + 8 * i0 + c, n,
-                    v_blend(v_eq(x0, v_zero()), v_zero(),
-                    v_mul(x0, v_load_n(p[2] + c, n))));
+            const v_f32 x0 = v_load_n(t + 8 * i0 + c, n);
+            const v_f32 x1 = v_load_n(t + 128 + 8 * i0 + c, n);
+            const v_f32 x2 = v_load_n(t + 256 + 8 * i0 + c, n);
+            const v_f32 x3 = v_load_n(p[2] + c, n);
+            const v_f32 y1 = v_add(v_add(x0, x1), x2);
+            const v_f32 y2 = v_blend(v_eq(y1, v_zero()), v_zero(), v_mul(y1, x3));
+            v_store_n(t + 384 + 8 * i0 + c, n, y1);
+            v_store_n(t + 512 + 8 * i0 + c, n, y2);
         });
     }
     // tiny.pcvr:16  sum  f32[8]
     K_EACH(c, n, 8, {
         v_f32 r = v_load_n(a + 336 + c, n);
         for (int i0 = 0; i0 < 16; i0++) {
-            const v_f32 x0 = v_load_n(t + 128 + 8 * i0 + c, n);
+            const v_f32 x0 = v_load_n(t + 384 + 8 * i0 + c, n);
             r = v_add(r, v_blend(v_eq(x0, v_zero()), v_zero(),
-                    v_mul(x0, v_load_n(t + 8 * i0 + c, n))));
+                                 v_mul(x0, v_load_n(t + 8080 + 8 * i0 + c, n))));
         }
         v_store_n(a + 336 + c, n, r);
     });
     // tiny.pcvr:16  normalize_back  f32[16, 8]
-    k_normalize_back(16, 8, 0, 1e-06f, t + 7440, 8, t + 256, 8, g, 8);
+    k_normalize_back(16, 8, 0, 1e-06f, t + 7440, 8, t + 512, 8, g, 8);
     (void)x, (void)s, (void)slot;
 }
 
@@ -545,7 +531,7 @@ static const pcvr_region regions[] = {
     {"blocks_0_forward", 15184, 0, 0, 21824},
     {"outer_1_forward", 152, 0, 64, 64},
     {"outer_0_backward", 32, 0, 0, 0},
-    {"blocks_0_recompute_backward", 31784, 13264, 0, 34880},
+    {"blocks_0_recompute_backward", 31784, 13264, 0, 35904},
     {"outer_1_backward", 256, 0, 0, 512},
 };
 
@@ -573,7 +559,7 @@ const pcvr_module MODULE = {
     .checkpoint = "*",
     .config = "{\"d\":8,\"heads\":2,\"gradient_checkpointing\":false}",
     .compiler = "0.1.0",
-    .hash = 0x2ec67fb7905fd8b2u,
+    .hash = 0xe05af29ab9603a9bu,
     .actions = ACTIONS,
     .embedding = EMBEDDING,
     .n_params = 7,
@@ -592,7 +578,7 @@ const pcvr_module MODULE = {
     .packed_floats = 256,
     .input_bytes = INPUT_BYTES,
     .kept_bytes = KEPT_BYTES,
-    .scratch_bytes = 39488,
+    .scratch_bytes = 40512,
     .forward_scratch_bytes = 30528,
     .default_chunk = 8,
     .prepare = prepare,
