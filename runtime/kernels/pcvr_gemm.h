@@ -54,6 +54,9 @@ k_gemm_panel(int M, int N, const k_tile *whole, float *panel)
 #if PCVR_VL > 1
     if (panel && nv == K_MAX_NV)
         M = k_ukernel_first(M, &t, panel);
+    else if (t.next && nv == K_MAX_NV && t.last == PCVR_VL && M >= 4 &&
+             M < K_GEMM_COPIED_ROWS)
+        M = k_ukernel_passing(M, &t);
 #endif
     (void)panel;
     k_ukernel(nv, M, &t);

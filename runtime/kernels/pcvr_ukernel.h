@@ -156,6 +156,19 @@ enum { K_MAX_NV = PCVR_VL == 8 ? 2 : 4, K_LINE = 16 };
         const uintptr_t step = (uintptr_t)t->ldnext * sizeof *t->next;                   \
         K_UKERNEL_BODY(rows, nv, lanes, 1, K_NEXT_ROW, K_BELOW)                          \
     }
+
+// The first tile of few rows, which are done with a panel before it is worth a copy: sends for the panel
+// that follows.
+#define K_ASK(i, j, nv)                                                                  \
+    __builtin_prefetch((const void *)(next + j * PCVR_VL * sizeof *b), 0, 2);
+#define K_ASK_ROW(nv) K_V##nv(K_ASK, 0, nv) next += step;
+#define K_PASSING(name, rows, nv, lanes)                                                 \
+    K_FN void name##_##rows(const k_tile *t)                                             \
+    {                                                                                    \
+        const uintptr_t step = (uintptr_t)t->ldnext * sizeof *t->next;                   \
+        uintptr_t next = (uintptr_t)t->next;                                             \
+        K_UKERNEL_BODY(rows, nv, lanes, 1, K_ASK_ROW, K_NO_BELOW)                        \
+    }
 enum { K_BELOW_LEAST = 24, K_BELOW_NEXT = 96, K_FIRST_ROWS = 6, K_ROWS_AHEAD = 4 };
 
 // Heights of tiles, a list and a table for each set of registers.  One vector leaves
@@ -185,6 +198,9 @@ enum { K_BELOW_LEAST = 24, K_BELOW_NEXT = 96, K_FIRST_ROWS = 6, K_ROWS_AHEAD = 4
     }
 K_FIRST(k_first_full, 6, 2, PCVR_VL)
 K_NEXT(k_next_full, 6, 2, PCVR_VL)
+K_PASSING(k_passing, 4, 2, PCVR_VL)
+K_PASSING(k_passing, 5, 2, PCVR_VL)
+K_PASSING(k_passing, 6, 2, PCVR_VL)
 K_FIRST(k_first_part, 6, 2, t->last)
 #else
 #define K_UKERNELS(name, lanes)                                                          \
@@ -216,6 +232,9 @@ K_FIRST(k_first_part, 6, 2, t->last)
 #if PCVR_VL > 1
 K_FIRST(k_first_full, 6, 4, PCVR_VL)
 K_NEXT(k_next_full, 6, 4, PCVR_VL)
+K_PASSING(k_passing, 4, 4, PCVR_VL)
+K_PASSING(k_passing, 5, 4, PCVR_VL)
+K_PASSING(k_passing, 6, 4, PCVR_VL)
 K_FIRST(k_first_part, 6, 4, t->last)
 #endif
 #endif
@@ -302,6 +321,21 @@ k_ukernel_first(int rows, k_tile *t, float *panel)
             rows -= K_FIRST_ROWS;
         }
     return rows;
+}
+
+// The first tile of few rows of a full panel; returns how many rows are left.
+static inline int
+k_ukernel_passing(int rows, k_tile *t)
+{
+    const int first = rows == 5 || rows == 8 ? 5 : rows == 4 || rows == 7 ? 4 : 6;
+    if (first == 6)
+        k_passing_6(t);
+    else if (first == 5)
+        k_passing_5(t);
+    else
+        k_passing_4(t);
+    k_tile_down(t, first);
+    return rows - first;
 }
 #endif
 
