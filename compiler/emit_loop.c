@@ -222,7 +222,8 @@ declare_values(Loop *l)
 
 enum { NESTED_MOST = 6 }; // operations in one expression
 
-// What is used twice, grows too long, or stays along a row of vectors gets a variable.
+// What is used twice, grows too long, or stays along a row of vectors gets a variable. A loop with several
+// results names all operands, so that they are read before anything is written over them.
 static void
 choose_names(Loop *l, bool name_result)
 {

@@ -16,7 +16,8 @@
 
 enum {
     REACH = 64, // statements between two loops
-    LEAVES_MOST = 16,
+    LEAVES_MOST =
+        16, // operands and operations of one: more than registers carry gains nothing
     EXPRS_MOST = 48,
 };
 
@@ -91,20 +92,19 @@ leaf_shared(const Stmt *a, const Leaf *l)
     return -1;
 }
 
+// What is made again waits until something needs it: what is not must not wait with it.
 static bool
-computes(const Stmt *s, const Node *n)
+would_wait(const Stmt *a, const Stmt *b)
 {
-    for (int i = 0; i < s->n_expr; i++)
-        if (s->expr[i] == n)
-            return true;
-    return false;
+    return b->node->part == PART_RECOMPUTE && a->node->part != PART_RECOMPUTE;
 }
 
-// Whether two loops may be one, and have something in common; `a` comes first.
+// Whether two loops may be one, and have something in common; `a` comes first. A value that is computed inside
+// of a loop is no other's: only results and operands are shared.
 static bool
 fit_together(const Stmt *a, const Stmt *b)
 {
-    if (!shape_equal(a->iter, b->iter) || a->n_out + b->n_out > 3 ||
+    if (!shape_equal(a->iter, b->iter) || would_wait(a, b) || a->n_out + b->n_out > 3 ||
         a->n_expr + b->n_expr > EXPRS_MOST || a->n_leaf + b->n_leaf > LEAVES_MOST)
         return false;
     bool apart = true, common = false;
@@ -112,16 +112,12 @@ fit_together(const Stmt *a, const Stmt *b)
         const Leaf *l = &b->leaf[i];
         int read = l->view.buf ? result_read(a, b, i, &apart) : -1;
         int shared = read < 0 ? leaf_shared(a, l) : -1;
-        if (read < 0 && shared < 0 && l->node && computes(a, l->node))
-            return false; // a node has one name in a loop
         bool moves = l->view.rank > 0 && l->view.stride[l->view.rank - 1] != 0;
         common |= read >= 0 || (shared >= 0 && moves && l->view.buf);
     }
     for (int i = 0; i < a->n_leaf; i++) {
         const Leaf *l = &a->leaf[i];
-        if (l->node && computes(b, l->node))
-            return false;
-        for (int j = 0; j < b->n_leaf; j++)
+        for (int j = 0; j < b->n_leaf; j++) // a node has one name in a loop
             if (l->node && l->node == b->leaf[j].node &&
                 !same_view(&l->view, &b->leaf[j].view))
                 return false;
@@ -167,16 +163,14 @@ join_loops(Phaser *p, const Stmt *a, Stmt *b)
     memcpy(leaf, a->leaf, (size_t)n * sizeof *leaf);
     memcpy(expr, a->expr, (size_t)m * sizeof(Node *));
     for (int i = 0; i < b->n_leaf; i++) {
-        if (b->leaf[i].view.buf && result_read(a, b, i, &apart) >= 0)
-            touched_less(p, &b->leaf[i].view);
-        else if (leaf_shared(a, &b->leaf[i]) >= 0)
-            touched_less(p, &b->leaf[i].view);
+        const Leaf *l = &b->leaf[i];
+        if (leaf_shared(a, l) >= 0 || (l->view.buf && result_read(a, b, i, &apart) >= 0))
+            touched_less(p, &l->view);
         else
-            leaf[n++] = b->leaf[i];
+            leaf[n++] = *l;
     }
-    for (int i = 0; i < b->n_expr; i++)
-        if (!computes(a, b->expr[i]))
-            expr[m++] = b->expr[i];
+    memcpy(expr + m, b->expr, (size_t)b->n_expr * sizeof *expr);
+    m += b->n_expr;
     for (int k = 0; k < a->n_out; k++) {
         const Buf *to = a->out[k].buf;
         if (to->space == SP_SCRATCH && p->touches[to->id] == 1) { // nobody else reads it

@@ -44,7 +44,8 @@ typedef struct Strips {
     Array(Layout) saved;       // of the buffers of one statement
     bool *member;              // [n]
     bool *refused;             // [n] must follow one that cannot be in the strip
-    int64_t weights;           // bytes
+    bool forming;              // else cut as they were formed
+    int64_t weights;           // bytes, which limit what is taken in while forming
     Array(int) members;
 } Strips;
 
@@ -327,7 +328,8 @@ join(Strips *f, int at, Key key)
              layout_add(l, s, done, v, axis[done], row, outer) &&
              (v->buf->space == SP_ACC || layout_apart(l, key));
     }
-    if (ok && (f->members.n == 0 || f->weights + weights <= STRIP_WEIGHTS)) {
+    if (ok &&
+        (!f->forming || f->members.n == 0 || f->weights + weights <= STRIP_WEIGHTS)) {
         f->weights += weights;
         f->member[at] = true;
         array_push(p->a, &f->members, at);
@@ -487,7 +489,7 @@ find_keys(Strips *f)
 bool
 form_strips(Phaser *p)
 {
-    Strips f = {.p = p};
+    Strips f = {.p = p, .forming = true};
     f.layout = arena_array(p->a, Layout, p->t->bufs.n);
     f.member = arena_array(p->a, bool, p->n);
     f.refused = arena_array(p->a, bool, p->n);

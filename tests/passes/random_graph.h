@@ -594,6 +594,26 @@ rg_shared_adjoint(RandomGraph *r, bool columns)
     return rg_binary(r, OP_ADD, sum, rg_tanh_sum(r, rg_unary(r, OP_SIN, rest)));
 }
 
+// What a loop leaves is read by another that has as many elements, but not at the same places: one row by
+// all, or turned over.
+static inline Node *
+rg_read_elsewhere(RandomGraph *r)
+{
+    Node *x = rg_unary(r, OP_TANH, r->rows[0]);
+    Node *row = graph_expand(r->g, rg_rows(r, x, 1, 1), x->shape, rg_place());
+    Node *y = rg_tame(r, graph_matmul(r->g, x, x, false, true, rg_place()));
+    y = rg_unary(r, OP_TANH, y);
+    Node *turned = graph_permute(r->g, y, (const int64_t[]){1, 0}, rg_place());
+    Node *z[2] = {rg_binary(r, OP_ADD, rg_unary(r, OP_SIGMOID, x), row),
+                  rg_binary(r, OP_ADD, rg_unary(r, OP_SIN, y), turned)};
+    Node *sum = NULL;
+    for (int k = 0; k < 4; k++) { // each twice, so that it is a loop of its own
+        Node *v = k < 2 ? z[k] : rg_unary(r, OP_SIN, z[k - 2]);
+        sum = sum ? rg_binary(r, OP_ADD, sum, rg_tanh_sum(r, v)) : rg_tanh_sum(r, v);
+    }
+    return sum;
+}
+
 static inline void
 rg_places(RandomGraph *r)
 {
@@ -601,6 +621,7 @@ rg_places(RandomGraph *r)
         rg_binary(r, OP_ADD, rg_dropped_pair(r, false), rg_dropped_pair(r, true));
     Node *sums =
         rg_binary(r, OP_ADD, rg_shared_adjoint(r, false), rg_shared_adjoint(r, true));
+    sums = rg_binary(r, OP_ADD, sums, rg_read_elsewhere(r));
     r->f[r->n_f++] = rg_tame(r, pairs);
     r->f[r->n_f++] = rg_binary(r, OP_MUL, sums, rg_number(r, 0.02));
 }

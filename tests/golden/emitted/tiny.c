@@ -350,10 +350,8 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
             .scratch = t,
         };
         const k_attend_result result = {
-            .dout = t + 8336,
-            .lddo = 8,
-            .out = t + 7952,
-            .ldo = 8,
+            .dout = t + 8336, .lddo = 8,
+            .out = t + 7952, .ldo = 8,
             .stats = t + 8848,
         };
         k_attention_back(&attend, &result, t + 8464, 8, t + 8592, 8, t + 8720, 8);
@@ -371,10 +369,10 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
             });
             // tiny.pcvr:8  matmul  f32[16, 8]
             k_gemm_nn(16, 8, 8, t + 8720 - 128 * m, 8, p[3] + 128 - 64 * m, 8, NULL, 0,
-                      t + 128 * m, 8);
+                    t + 128 * m, 8);
             // tiny.pcvr:8  matmul  f32[8, 8]
             k_gemm_tn(8, 8, 16, t + 8720 - 128 * m, 8, t + 8208, 8, a + 112 + 80 * m, 8,
-                      a + 112 + 80 * m, 8);
+                    a + 112 + 80 * m, 8);
         }
     }
     // tiny.pcvr:16  zmul  f32[16, 8]
@@ -396,7 +394,7 @@ blocks_0_recompute_backward_1(const pcvr_ctx *x, int64_t s, int slot)
         for (int i0 = 0; i0 < 16; i0++) {
             const v_f32 x0 = v_load_n(t + 384 + 8 * i0 + c, n);
             r = v_add(r, v_blend(v_eq(x0, v_zero()), v_zero(),
-                                 v_mul(x0, v_load_n(t + 8080 + 8 * i0 + c, n))));
+                    v_mul(x0, v_load_n(t + 8080 + 8 * i0 + c, n))));
         }
         v_store_n(a + 336 + c, n, r);
     });
