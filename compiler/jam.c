@@ -16,8 +16,8 @@
 
 enum {
     REACH = 64, // statements between two loops
-    LEAVES_MOST =
-        16, // operands and operations of one: more than registers carry gains nothing
+    // Operands and operations of one: more than registers carry gains nothing.
+    LEAVES_MOST = 16,
     EXPRS_MOST = 48,
 };
 
@@ -35,31 +35,10 @@ can_jam(const Stmt *s)
 }
 
 static bool
-same_view(const View *a, const View *b)
-{
-    if (a->buf != b->buf || a->first != b->first || a->rank != b->rank)
-        return false;
-    for (int k = 0; k < a->rank; k++)
-        if (a->dim[k] != b->dim[k] || (a->dim[k] != 1 && a->stride[k] != b->stride[k]))
-            return false;
-    return true;
-}
-
-// Elements of a view lie from first to the number returned.
-static int64_t
-last_element(const View *v)
-{
-    int64_t to = v->first;
-    for (int k = 0; k < v->rank; k++)
-        to += (v->dim[k] - 1) * v->stride[k];
-    return to;
-}
-
-static bool
 views_meet(const View *a, const View *b)
 {
-    return a->buf && a->buf == b->buf && a->first <= last_element(b) &&
-           b->first <= last_element(a);
+    return a->buf && a->buf == b->buf && a->first <= view_last(b) &&
+           b->first <= view_last(a);
 }
 
 static Node *
@@ -76,7 +55,7 @@ result_read(const Stmt *a, const Stmt *b, int i, bool *apart)
     for (int k = 0; k < a->n_out; k++) {
         if (!views_meet(&a->out[k], &l->view))
             continue;
-        if (same_view(&a->out[k], &l->view) && l->node == result_of(a, k))
+        if (view_equal(&a->out[k], &l->view) && l->node == result_of(a, k))
             return k;
         *apart = false;
     }
@@ -87,7 +66,7 @@ static int
 leaf_shared(const Stmt *a, const Leaf *l)
 {
     for (int i = 0; i < a->n_leaf; i++)
-        if (a->leaf[i].node == l->node && same_view(&a->leaf[i].view, &l->view))
+        if (a->leaf[i].node == l->node && view_equal(&a->leaf[i].view, &l->view))
             return i;
     return -1;
 }
@@ -119,10 +98,10 @@ fit_together(const Stmt *a, const Stmt *b)
         const Leaf *l = &a->leaf[i];
         for (int j = 0; j < b->n_leaf; j++) // a node has one name in a loop
             if (l->node && l->node == b->leaf[j].node &&
-                !same_view(&l->view, &b->leaf[j].view))
+                !view_equal(&l->view, &b->leaf[j].view))
                 return false;
         for (int k = 0; k < b->n_out; k++)
-            if (views_meet(&l->view, &b->out[k]) && !same_view(&l->view, &b->out[k]))
+            if (views_meet(&l->view, &b->out[k]) && !view_equal(&l->view, &b->out[k]))
                 return false;
     }
     for (int k = 0; k < a->n_out; k++)

@@ -78,9 +78,7 @@ add_touch(Phaser *p, Touches *of, const View *v, int stmt, bool write)
     if (!b || b->space == SP_PARAM || b->space == SP_PACKED || b->space == SP_CONST ||
         b->space == SP_RAW || is_empty(v))
         return;
-    int64_t to = v->first;
-    for (int k = 0; k < v->rank; k++)
-        to += (v->dim[k] - 1) * v->stride[k];
+    const int64_t to = view_last(v);
     Touches *list = &of[b->id];
     for (int i = 0; i < list->n; i++) {
         const Touch *o = &list->v[i];

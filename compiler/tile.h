@@ -220,6 +220,7 @@ View view_whole(Buf *b, Shape s);
 View view_slice(View v, int axis, int64_t start, int64_t count);
 View view_permute(View v, const int64_t *order);
 bool view_equal(const View *a, const View *b);
+int64_t view_last(const View *v); // the last element, where none is empty
 View view_expand(View v, Shape s);               // broadcast as NumPy does
 bool view_reshape(View v, Shape s, View *out);   // false when that needs a copy
 bool view_contiguous(const View *v);

@@ -54,6 +54,15 @@ view_equal(const View *a, const View *b)
            memcmp(a->dim, b->dim, n) == 0 && memcmp(a->stride, b->stride, n) == 0;
 }
 
+int64_t
+view_last(const View *v)
+{
+    int64_t to = v->first;
+    for (int k = 0; k < v->rank; k++)
+        to += (v->dim[k] - 1) * v->stride[k];
+    return to;
+}
+
 View
 view_expand(View v, Shape s)
 {

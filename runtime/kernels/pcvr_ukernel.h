@@ -23,8 +23,8 @@ typedef struct k_tile {
     ptrdiff_t lds;
     float *c; // row i at c + i * ldc
     ptrdiff_t ldc;
-    const float *
-        next; // the panel that follows, sent for while one is copied or few rows pass it; or NULL
+    // The panel that follows, sent for while one is copied or few rows pass it; or NULL.
+    const float *next;
     ptrdiff_t ldnext;
 } k_tile;
 

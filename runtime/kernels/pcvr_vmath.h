@@ -38,8 +38,8 @@ v_exp(v_f32 x)
 }
 
 // 2^x for x <= 0, 2 ulp.  The softmax of attention: no multiplication by log2 e, no step for the upper
-// end of the range.  With 16 lanes it becomes subnormal (0 where
-// the thread flushes) and 0 at the lower end, else it stays at 2^-125.
+// end of the range.  With 16 lanes it becomes subnormal (0 where the thread flushes) and 0 at the lower
+// end, else it stays at 2^-125.
 static inline v_f32
 v_exp2_down(v_f32 x)
 {
